@@ -32,8 +32,8 @@ import (
 
 const (
 	nodeKey = "drydock.dev/node"
-	// askedLabel is the label that Drydock sets on each object that it annotates, so that Ender can
-	// list these objects. Nodes do not get the label, because Drydock has all Nodes in its cache.
+	// askedLabel is on each annotated object, so that Ender can list these objects. Nodes do not
+	// get it: all of them are in the cache.
 	askedLabel = "drydock.dev/asked"
 )
 
@@ -57,8 +57,6 @@ func New(o settings.Annotation, api *rest.Config) (*Client, error) {
 	return &Client{client, o, of.Kind}, nil
 }
 
-// object has the fields that Drydock reads of a Node, of an object that owns a machine, or of a
-// BareMetalHost.
 type object struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta `json:"metadata"`
@@ -76,14 +74,11 @@ type object struct {
 
 func (c *Client) plural() string { return strings.ToLower(c.kind) + "s" }
 
-// ours reports whether Drydock is the only field manager of the object's annotation with this key.
 func ours(o *object, key string) bool {
 	owns, err := owners.Annotation(&corev1.Node{ObjectMeta: o.ObjectMeta}, key)
 	return err == nil && owns
 }
 
-// look returns the object to annotate for the machine. It changes nothing. An error is the reason
-// why Drydock must not request a reboot now.
 func (c *Client) look(ctx context.Context, m engine.Machine) (*object, error) {
 	find := c.owner
 	switch {
@@ -99,7 +94,6 @@ func (c *Client) look(ctx context.Context, m engine.Machine) (*object, error) {
 	return o, c.held(o)
 }
 
-// node returns the Node as the object to annotate.
 func (c *Client) node(ctx context.Context, m engine.Machine) (*object, error) {
 	n, err := c.NodeOf(ctx, m.Node, m.UID, m.ProviderID)
 	if err != nil {
@@ -130,8 +124,6 @@ func (c *Client) owner(ctx context.Context, m engine.Machine) (*object, error) {
 	return &all[0], nil
 }
 
-// held returns nil if a reboot may be requested now. Otherwise it returns one error that lists
-// every reason against it.
 func (c *Client) held(o *object) error {
 	var all kit.Holds
 	all.If(o.DeletionTimestamp != nil, kit.Machine, "%s is being deleted", kubeapi.Name(o))

@@ -19,7 +19,6 @@ const (
 	servicing    = "servicing" // metal3-io/baremetal-operator apis/metal3.io/v1alpha1/baremetalhost_types.go
 )
 
-// hostSpec and hostStatus have the fields of a BareMetalHost that Drydock reads.
 type hostSpec struct {
 	Online      bool `json:"online"`
 	ConsumerRef struct {
@@ -67,8 +66,8 @@ func (c *Client) host(ctx context.Context, m engine.Machine) (*object, error) {
 	return c.pick(all, parts[1], parts[2])
 }
 
-// pick returns the BareMetalHost that has this name and this consumer. consumer is the name of a
-// Metal3Machine. pick returns an error if another host has the same name or the same consumer.
+// pick returns an error if another host has the same name or the same consumer. consumer is the
+// name of a Metal3Machine.
 func (c *Client) pick(all []object, name, consumer string) (*object, error) {
 	all = slices.DeleteFunc(all, func(one object) bool { return one.Name != name && !one.consumes(consumer) })
 	switch {
@@ -88,8 +87,6 @@ func (o *object) consumes(consumer string) bool {
 	return r.Kind == consumerKind && r.Name == consumer && (r.Namespace == "" || r.Namespace == o.Namespace)
 }
 
-// hostHeld checks the state of the BareMetalHost. It adds each reason against a reboot to the list
-// all.
 func (c *Client) hostHeld(h *object, all *kit.Holds) {
 	name, state, of := kubeapi.Name(h), h.Status.Provisioning.State, h.Status
 	for _, key := range []string{pausedKey, detachedKey} {

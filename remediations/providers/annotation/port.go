@@ -16,12 +16,10 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// Rebooter carries out the repair step reboot. It sets an annotation, and a controller reboots the
-// machine.
+// Rebooter sets an annotation, and a controller reboots the machine.
 type Rebooter struct{ *Client }
 
-// Survey checks the object before the step. It reports everything that forbids the annotation now,
-// and changes nothing.
+// Survey returns every reason against the annotation, and changes nothing.
 func (c Rebooter) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	if _, err := c.look(ctx, m); err != nil {
 		return c.Sentence(err, "the %s of node %q", c.kind, m.Node).Survey()
@@ -49,10 +47,9 @@ func (c Rebooter) act(ctx context.Context, m engine.Machine, mayStill func() err
 	})
 }
 
-// changing returns the request that sets the annotations; a nil value removes one. The API server
-// refuses the request if the object was replaced or has changed since Drydock read it. The request
-// also removes the annotation with the controller's answer (the setting done), because that answer
-// belongs to an earlier reboot.
+// A nil value removes the annotation. The API server refuses the request if the object was replaced
+// or has changed since it was read. The request also removes the controller's answer (the setting
+// done), which belongs to an earlier reboot.
 func (c *Client) changing(o *object, annotations map[string]any, node, label any) kubeapi.Request {
 	meta := map[string]any{"uid": o.UID, "resourceVersion": o.ResourceVersion, "annotations": annotations}
 	if c.o.Done != "" {
@@ -67,21 +64,18 @@ func (c *Client) changing(o *object, annotations map[string]any, node, label any
 	}
 }
 
-// Ender removes Drydock's annotations when a repair attempt has ended. It finds the objects by a
-// list at each run. So it also finds annotations that were left by a crash.
+// Ender removes Drydock's annotations when a repair attempt has ended. It lists the objects at each
+// run, so it also finds annotations that a crash left behind.
 type Ender struct {
 	*Client
-	// Registry has the remediations (repair steps) that are not part of Drydock itself. Records on
-	// Nodes may name them.
+	// Registry has the repair steps of other programs. Records on Nodes may name them.
 	Registry remediations.Registry
-	// Nodes returns all Nodes from the cache.
-	Nodes func(context.Context) ([]*corev1.Node, error)
+	Nodes    func(context.Context) ([]*corev1.Node, error)
 }
 
-// End goes once through all objects that Drydock has annotated. If the attempt on an object has
-// ended, End removes Drydock's annotations, including a request that no controller has acted on
-// yet. It keeps values that another client has set or changed. The error joins the errors of all
-// objects.
+// End removes Drydock's annotations from all objects whose attempt has ended, even if no controller
+// has acted on them yet. It keeps values that another client has set or changed. The error joins
+// the errors of all objects.
 func (e Ender) End(ctx context.Context) error {
 	all, err := e.written(ctx)
 	if err != nil {

@@ -12,11 +12,10 @@ import (
 	"drydock.dev/drydock/internal/bounded"
 )
 
-// tries is the maximum number of times that Drydock sends the same read to Civo.
 const tries = 3
 
-// ask sends a read. After an error that may pass, it sends the read again. Options.Timeout limits
-// all tries together. The caller must hold c.turn.
+// ask repeats the read after an error that may pass. Options.Timeout limits all tries together. The
+// caller must hold c.turn.
 func (c *Client) ask(ctx context.Context, use func(*civogo.Client) error) outcome {
 	ctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
 	defer cancel()
@@ -28,9 +27,8 @@ func (c *Client) ask(ctx context.Context, use func(*civogo.Client) error) outcom
 	}
 }
 
-// transient reports whether the same read may succeed in a moment. It returns false if, for
-// example, Civo refuses the key or the answer is an HTML page, because the next answer would be the
-// same.
+// transient returns false if, for example, Civo refuses the key or answers with an HTML page: the
+// next answer would be the same.
 func (o outcome) transient() bool {
 	var untrusted *tls.CertificateVerificationError
 	switch {
@@ -42,13 +40,10 @@ func (o outcome) transient() bool {
 	return o.unavailable()
 }
 
-// unavailable reports whether the status shows a temporary problem at Civo, and not a problem with
-// the request.
 func (o outcome) unavailable() bool {
 	return o.status >= http.StatusInternalServerError || o.status == http.StatusTooManyRequests || o.status == http.StatusRequestTimeout
 }
 
-// pause waits for d. It returns false if the context ends first.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -60,7 +55,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// instances returns the cluster's instances. The caller must hold c.turn.
+// The caller must hold c.turn.
 func (c *Client) instances(ctx context.Context, t task) ([]civogo.Instance, error) {
 	var listed []civogo.Instance
 	o := c.ask(ctx, func(api *civogo.Client) (err error) {
@@ -74,7 +69,7 @@ func (c *Client) instances(ctx context.Context, t task) ([]civogo.Instance, erro
 	return listed, nil
 }
 
-// pools returns the cluster's node pools. The caller must hold c.turn.
+// The caller must hold c.turn.
 func (c *Client) pools(ctx context.Context, t task) ([]civogo.KubernetesPool, error) {
 	var listed []civogo.KubernetesPool
 	o := c.ask(ctx, func(api *civogo.Client) (err error) {

@@ -11,8 +11,6 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// outcome is the result of one call to Civo: the parts of the answer that Drydock uses, or the
-// error.
 type outcome struct {
 	answer
 	transport error // why there is no complete answer
@@ -22,9 +20,8 @@ type outcome struct {
 	result    civogo.SimpleResponse
 }
 
-// call runs one function of civogo. civogo sends its request to a gateway, a local HTTP server that
-// exists only for this call. call returns soon after ctx ends. g decides right before sending
-// whether the request may be sent, and knows whether it was sent. g is nil for a read.
+// call returns soon after ctx ends. g decides right before sending whether the request may be sent,
+// and knows whether it was sent. g is nil for a read.
 func (c *Client) call(ctx context.Context, g *kit.Gate, use func(*civogo.Client) error) (o outcome) {
 	key, err := readKey(c.o.APIKeyFile)
 	if err != nil {
@@ -54,8 +51,8 @@ func (c *Client) call(ctx context.Context, g *kit.Gate, use func(*civogo.Client)
 	return o
 }
 
-// write sends a request that changes something. The caller must hold c.turn. write releases c.turn
-// when the call has ended, which may be after write has returned.
+// write releases c.turn, which the caller must hold, when the call has ended. This may be after
+// write has returned.
 func (c *Client) write(ctx, issue context.Context, t task, may func() error, use func(*civogo.Client) (*civogo.SimpleResponse, error)) error {
 	// The call may continue after write has returned. If the request was already sent, cancelling
 	// it would not stop Civo. It would only make the outcome unknown.

@@ -53,24 +53,23 @@ import (
 )
 
 const (
-	// defaultIssueWithin is the engine's limit. The engine writes its intent on the Node before a
-	// call. The call must be sent within 10 s of the intent, or not at all.
+	// defaultIssueWithin is also the engine's limit: a call must be sent within 10 s after the
+	// intent was written on the Node, or not at all.
 	defaultIssueWithin = 10 * time.Second
-	// defaultBackoff is the wait before a read is sent a second time. The wait before the third
-	// time is twice as long. Both waits together are far below defaultIssueWithin.
+	// defaultBackoff is doubled before the third try. Both waits together are far below
+	// defaultIssueWithin.
 	defaultBackoff = 500 * time.Millisecond
 	// maxAnswer is the largest answer in bytes. A list entry has about 1.5 kB, so a list of about
 	// 5,000 machines fits.
 	maxAnswer = 8 << 20
 )
 
-// answers limits the size of one answer from Civo. A list entry has about 45 JSON values, 3 of them
-// objects. civogo allocates a kilobyte for each object, even for an empty one. So an answer takes
-// less than 64 MiB of memory, including the copies of its text.
+// A list entry has about 45 JSON values, 3 of them objects, and civogo allocates a kilobyte for
+// each object. So an answer takes less than 64 MiB of memory, including the copies of its text.
 var answers = bounded.Limits{Bytes: maxAnswer, Values: 400_000, Objects: 20_000, Depth: 32}
 
-// Options configure a Client. They are the configuration's section providers.civo and some values
-// that are not in the configuration.
+// Options configure a Client: the section providers.civo, and values that are not in the
+// configuration.
 type Options struct {
 	settings.Civo
 	// IssueWithin limits the time from the start of a write until its request is sent. This
@@ -80,12 +79,10 @@ type Options struct {
 	// Backoff is the wait before the second try of a read. The wait before the third and last try
 	// is twice as long. The default for the first wait is 500 ms.
 	Backoff time.Duration
-	// UserAgentVersion is Drydock's version, for Civo's logs. The default is "dev".
+	// UserAgentVersion is Drydock's version, for Civo's logs.
 	UserAgentVersion string
-	// Late, if set, is called when Civo's answer comes after Reboot, SoftReboot or Recycle has
-	// returned an unknownError. outcome and why are what the call would have returned for this
-	// answer. m.Attempt identifies the call. Late is not called if no answer comes within another
-	// Timeout. Late runs in its own goroutine.
+	// Late, if set, gets an answer of Civo that comes after Reboot, SoftReboot or Recycle has
+	// returned an unknownError. m.Attempt identifies the call. Late runs in its own goroutine.
 	Late func(m engine.Machine, outcome remediations.CallOutcome, why error)
 }
 
@@ -94,8 +91,8 @@ type Client struct {
 	o    Options
 	turn *semaphore.Weighted // the holder may call Civo
 	keys redact.Keyring
-	// members has the IDs in the cluster's list of instances when the list was last read. Only the
-	// holder of turn may use members.
+	// members has the IDs in the cluster's last list of instances. Only the holder of turn may use
+	// it.
 	members      map[string]struct{}
 	memberWithin time.Duration
 }
@@ -120,7 +117,6 @@ func New(o Options) (*Client, error) {
 // Name returns the provider's name in the configuration, Events and metrics.
 func (c *Client) Name() string { return "civo" }
 
-// takeTurn waits until no other call to Civo is in progress.
 func (c *Client) takeTurn(ctx context.Context, t task) error {
 	if err := c.turn.Acquire(ctx, 1); err != nil {
 		return c.refuse(t, reasonBusy, err, "waiting for an earlier call to Civo to end")
@@ -130,7 +126,7 @@ func (c *Client) takeTurn(ctx context.Context, t task) error {
 
 func (c *Client) giveTurn() { c.turn.Release(1) }
 
-// plainID reports whether an ID can be used in a URL's path unchanged. Civo's IDs are UUIDs.
+// plainID reports whether the ID needs no escaping in a URL's path. Civo's IDs are UUIDs.
 func plainID(id string) bool {
 	for _, r := range id {
 		if (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && r != '-' {

@@ -10,13 +10,12 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// refusedError means that Civo certainly did nothing. Its text is one sentence for people. It names
-// the node, says what happened, and what a person can do.
+// refusedError means that Civo certainly did nothing. Its text is one sentence for people.
 type refusedError struct {
 	Reason reason
 	Err    error // the cause; may be nil
 	text   string
-	// again is how long Civo asks clients to wait. It is zero if Civo did not ask.
+	// again is how long Civo asks clients to wait.
 	again time.Duration
 }
 
@@ -25,20 +24,18 @@ func (e *refusedError) Error() string { return e.text }
 // Unwrap returns the cause, so that errors.Is also finds the errors of a context and of civogo.
 func (e *refusedError) Unwrap() error { return e.Err }
 
-// as converts the error into a kit.Refusal.
 func (e *refusedError) as() *kit.Refusal {
 	return &kit.Refusal{Why: e.Reason.Concern(), Text: e.text, Again: e.again}
 }
 
-// Survey converts the error into a remediations.Survey, the result of the check before a step.
+// Survey returns the error as the result of the check before a step.
 func (e *refusedError) Survey() remediations.Survey { return e.as().Survey() }
 
 // Is reports whether the error matches one of the engine's errors, for example engine.ErrPassing.
 func (e *refusedError) Is(target error) bool { return e.as().Is(target) }
 
-// accountError means that Civo refuses the API key, or that the account's quota is reached. Until a
-// person acts, calls for all machines will fail. accountError wraps a *refusedError, because Civo
-// certainly did nothing.
+// accountError means that Civo refuses the API key, or that the account's quota is reached: calls
+// for all machines fail until a person acts.
 type accountError struct{ refused *refusedError }
 
 func (e *accountError) Error() string { return e.refused.text }
@@ -58,7 +55,6 @@ func (e *unknownError) Error() string { return e.text }
 // Unwrap returns the cause, so that errors.Is also finds the errors of a context and of civogo.
 func (e *unknownError) Unwrap() error { return e.Err }
 
-// task names the call and the machine, for the text of an error.
 type task struct {
 	verb     string
 	machine  engine.Machine
@@ -89,7 +85,7 @@ func (c *Client) doubt(t task, cause error, format string, args ...any) error {
 		t, fmt.Sprintf(format, args...), because(cause)))}
 }
 
-// because returns the cause in brackets. The caller has already removed secrets.
+// The caller has already removed secrets from cause.
 func because(cause error) string {
 	if cause == nil {
 		return ""
@@ -97,6 +93,4 @@ func because(cause error) string {
 	return " (" + cause.Error() + ")"
 }
 
-// quote makes a text from Civo safe for a message: it removes the API key, cuts the text, and
-// quotes it.
 func (c *Client) quote(text string) string { return fmt.Sprintf("%q", c.keys.Text(text)) }

@@ -10,10 +10,9 @@ import (
 	"drydock.dev/drydock/remediations/engine"
 )
 
-// scheme is the beginning of the provider IDs that Civo's cloud controller manager sets.
+// Civo's cloud controller manager sets provider IDs with this scheme.
 const scheme = "civo://"
 
-// providerID returns the spec.providerID that a Node on this instance has.
 func providerID(instance string) string { return scheme + instance }
 
 // Instance has the data of a machine that Civo's API reports.
@@ -23,7 +22,7 @@ type Instance struct {
 	GPUs                 int
 }
 
-// Runs says whether an instance is running. Its values are running, Stopped and between.
+// Runs is a machine's power state.
 type Runs string
 
 const (
@@ -44,15 +43,14 @@ func (in Instance) Runs() Runs {
 	return between
 }
 
-// inTransition reports whether Civo is building or deleting the instance.
 func (in Instance) inTransition() bool { return in.Status == building || in.Status == deleting }
 
 func asInstance(in civogo.Instance) Instance {
 	return Instance{ID: in.ID, Hostname: in.Hostname, Status: in.Status, CreatedAt: in.CreatedAt, GPUs: in.GPUCount}
 }
 
-// Find looks up the machine's instance. It changes nothing. Each error is a *refusedError. If Find
-// does not find the machine, Reboot would not find it either.
+// Find looks up the machine's instance, and changes nothing. Each error is a *refusedError, and
+// Reboot would fail in the same way.
 func (c *Client) Find(ctx context.Context, m engine.Machine) (Instance, error) {
 	return c.lookUp(ctx, m, c.find)
 }
@@ -71,8 +69,8 @@ func (c *Client) lookUp(ctx context.Context, m engine.Machine, find func(context
 	return find(ctx, t)
 }
 
-// findForReboot looks up the machine. It returns an error if Civo is building or deleting the
-// instance, because a reboot in that state could only do harm.
+// A reboot while Civo builds or deletes the instance could only do harm, so findForReboot refuses
+// it.
 func (c *Client) findForReboot(ctx context.Context, t task) (Instance, error) {
 	in, err := c.find(ctx, t)
 	if err != nil {
@@ -103,8 +101,6 @@ func (c *Client) find(ctx context.Context, t task) (Instance, error) {
 	return c.pickByHostname(t, listed)
 }
 
-// instanceID returns the instance ID from the Node's provider ID, or "" if the provider ID is
-// empty.
 func (c *Client) instanceID(t task) (string, error) {
 	if t.machine.Node == "" {
 		return "", c.refuse(t, reasonNotFound, nil, "the node has no name")
@@ -119,8 +115,8 @@ func (c *Client) instanceID(t task) (string, error) {
 	return id, nil
 }
 
-// pickByID returns the listed instance with that ID. It never falls back to the hostname. A new
-// machine may have the hostname of a replaced machine, and Drydock would reboot the new one.
+// pickByID never falls back to the hostname: a new machine may have the hostname of a replaced one,
+// and would be rebooted.
 func (c *Client) pickByID(t task, id string, listed []civogo.Instance) (Instance, error) {
 	t.instance = id
 	for _, in := range listed {

@@ -21,15 +21,14 @@ import (
 var errUnused = errors.New("civogo sent no request")
 
 const (
-	// maxRequest is how many bytes the gateway reads of a request body. civogo's bodies have only
-	// two short strings.
+	// civogo's bodies have only two short strings.
 	maxRequest = 64 << 10
-	// dialTimeout limits the TCP connection to Civo. The TLS handshake has the same limit.
+	// dialTimeout is the limit for the TCP connection, and again for the TLS handshake.
 	dialTimeout = 10 * time.Second
 )
 
-// gateway is an HTTP server on the loopback interface. It accepts exactly one request from civogo
-// and sends it to Civo. The package comment has the reason.
+// gateway accepts exactly one request from civogo on the loopback interface, and sends it to Civo.
+// The package comment has the reason.
 type gateway struct {
 	ctx    context.Context // the request to Civo ends with it; civogo takes no context
 	api    *url.URL
@@ -45,12 +44,11 @@ type gateway struct {
 	err    error // why there is no complete answer
 }
 
-// answer has what the gateway keeps of Civo's answer. civogo decodes the body.
+// answer is Civo's answer without the body, which civogo decodes.
 type answer struct {
 	status int  // 0 if there is no complete answer
 	page   bool // the body is HTML, so it is not from Civo's API
-	// retryAfter is how long Civo, or a proxy before it, asks clients to wait. It is zero if
-	// neither asked.
+	// retryAfter is how long Civo, or a proxy before it, asks clients to wait.
 	retryAfter time.Duration
 }
 
@@ -71,10 +69,8 @@ func openGateway(ctx context.Context, api *url.URL, key string, g *kit.Gate) (*g
 	return gw, nil
 }
 
-// close closes the gateway. This also closes the idle connection that civogo leaves behind.
 func (g *gateway) close() { _ = g.server.Close() }
 
-// result returns Civo's answer. Without a complete answer, the error is the reason.
 func (g *gateway) result() (answer, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -110,7 +106,6 @@ func (g *gateway) first() bool {
 	return first
 }
 
-// forward sends civogo's request to Civo, and returns the complete answer.
 func (g *gateway) forward(r *http.Request) (answer, []byte, error) {
 	sent, err := io.ReadAll(io.LimitReader(r.Body, maxRequest))
 	if err != nil {

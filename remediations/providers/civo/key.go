@@ -7,12 +7,10 @@ import (
 	"drydock.dev/drydock/internal/secretfile"
 )
 
-// maxKey is the largest size of the key file, in bytes. It limits the read if the configured path
-// names a wrong, large file.
+// maxKey limits the read if the configured path names a wrong, large file. It is in bytes.
 const maxKey = 4 << 10
 
-// readKey reads the API key. The file must contain one word, the key. Errors name the file, and
-// never contain its text.
+// Errors name the file, and never contain its text.
 func readKey(path string) (string, error) {
 	key, err := secretfile.Token("the API key file", path, maxKey)
 	if err != nil {

@@ -9,11 +9,11 @@ import (
 	"github.com/civo/civogo"
 )
 
-// memberWithin limits the request for one instance. If this request fails, Drydock reads the whole
-// list. The time limit for sending the call must be long enough for both requests.
+// memberWithin limits the request for one instance. If the request fails, the whole list is read,
+// and both must fit into the time limit for sending the call.
 const memberWithin = 3 * time.Second
 
-// learn stores the IDs of the cluster's instances in c.members. The caller must hold c.turn.
+// The caller must hold c.turn.
 func (c *Client) learn(listed []civogo.Instance) {
 	c.members = make(map[string]struct{}, len(listed))
 	for _, in := range listed {

@@ -11,8 +11,7 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// Rebooter carries out the repair step reboot. It cuts the machine's power, or (soft) asks the
-// machine's operating system to restart.
+// Rebooter cuts the machine's power, or (soft) asks its operating system to restart.
 type Rebooter struct{ *Client }
 
 // Act implements engine.Actuator.
@@ -23,16 +22,15 @@ func (c Rebooter) Act(ctx context.Context, m engine.Machine, mayStill func() err
 	return Outcome(c.Reboot(ctx, m, mayStill))
 }
 
-// Survey looks up the machine before the step. The step does not begin if the machine is missing,
-// or if Civo is building or deleting it. The step also does not begin if Civo's API does not
-// answer. So no attempt is used up.
+// Survey looks up the machine. The step does not begin if the machine is missing, if Civo is
+// building or deleting it, or if Civo's API does not answer. So no attempt is used up.
 func (c Rebooter) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	_, err := c.FindForReboot(ctx, m)
 	return surveyOf(err)
 }
 
-// Testify reports whether the machine's instance is running. The answer is unknown while Civo
-// builds or deletes the instance, and if Drydock does not know the instance's status.
+// Testify reports whether the machine's instance is running. While Civo builds or deletes the
+// instance, the answer is unknown.
 func (c Rebooter) Testify(ctx context.Context, m engine.Machine, _ signs.Sign) signs.Testimony {
 	in, err := c.Find(ctx, m)
 	if err != nil {
@@ -49,8 +47,7 @@ func (c Rebooter) Testify(ctx context.Context, m engine.Machine, _ signs.Sign) s
 	return t
 }
 
-// Replacer carries out the repair step replace. Civo deletes the machine and builds a new one in
-// the same pool.
+// Replacer lets Civo delete the machine and build a new one in the same pool.
 type Replacer struct{ *Client }
 
 // Act implements engine.Actuator.
@@ -62,8 +59,8 @@ func (c Replacer) Act(ctx context.Context, m engine.Machine, mayStill func() err
 	return Outcome(c.Recycle(ctx, m, before, mayStill))
 }
 
-// Survey looks up the machine and its pool, and returns them in a Before. Drydock records the
-// Before on the Node, because Replaced needs it to recognise the new machine.
+// Survey looks up the machine and its pool. They are recorded on the Node, because Replaced needs
+// them to recognise the new machine.
 func (c Replacer) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	b, err := c.Look(ctx, m)
 	if err != nil {
@@ -81,8 +78,8 @@ func (c Replacer) Replaced(ctx context.Context, b remediations.Before) (remediat
 	return c.Client.Replaced(ctx, before)
 }
 
-// Outcome converts the error of a write into its outcome. A nil error means accepted. A
-// *refusedError means refused. After any other error, Civo may have carried out the write.
+// Outcome converts the error of a write. Unless the error is a *refusedError, Civo may have carried
+// out the write.
 func Outcome(err error) (remediations.CallOutcome, error) {
 	var refused *refusedError
 	switch {
@@ -94,7 +91,6 @@ func Outcome(err error) (remediations.CallOutcome, error) {
 	return remediations.CallUnknown, err
 }
 
-// surveyOf converts the error of a read into the result of a Survey. A nil error means no obstacle.
 func surveyOf(err error) remediations.Survey {
 	if err == nil {
 		return remediations.Survey{}

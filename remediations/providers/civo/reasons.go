@@ -2,10 +2,8 @@ package civo
 
 import "drydock.dev/drydock/remediations/providers/kit"
 
-// reason is why Civo did nothing, or why this package did not call Civo.
 type reason string
 
-// The reasons why Civo did nothing, or was not called.
 const (
 	reasonNotFound       reason = "NotFound"       // the cluster does not have the instance
 	reasonAmbiguous      reason = "Ambiguous"      // more than one instance could be the node's
@@ -24,8 +22,6 @@ const (
 	reasonWithheld       reason = "Withheld"       // the caller's mayStill returned an error
 )
 
-// reasons has two values for each reason. The concern says which machines the reason affects, and
-// for how long. The advice says what a person can do.
 var reasons = map[reason]struct {
 	concern kit.Concern
 	advice  string

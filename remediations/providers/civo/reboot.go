@@ -9,13 +9,9 @@ import (
 )
 
 // Reboot hard-reboots the machine, as if its power was cut. Nil means that Civo accepted the
-// request; the machine has not booted yet. A *refusedError means that Civo certainly did nothing.
-// After an *unknownError, Civo may have rebooted the machine, so the caller must treat the reboot
-// as done.
-//
-// Reboot calls mayStill when the connection is established, before it sends the first byte of the
-// request. If mayStill returns an error, Reboot does not send the request. A nil mayStill checks
-// nothing.
+// request; after an *unknownError, Civo may have rebooted the machine. mayStill is called when the
+// connection is established, before the first byte of the request. If it returns an error, the
+// request is not sent.
 func (c *Client) Reboot(ctx context.Context, m engine.Machine, mayStill func() error) error {
 	return c.reboot(ctx, task{verb: "rebooting", machine: m}, mayStill, (*civogo.Client).HardRebootInstance)
 }
@@ -32,8 +28,8 @@ func (c *Client) reboot(ctx context.Context, t task, mayStill func() error, call
 	})
 }
 
-// once sends one write. It waits until no other call is in progress, looks up the machine, and
-// sends the request. All this must be done within Options.IssueWithin.
+// once waits until no other call is in progress, looks up the machine, and sends one write, all
+// within Options.IssueWithin.
 func (c *Client) once(ctx context.Context, t task, mayStill func() error,
 	lookUp func(context.Context, task) (Instance, error),
 	use func(*civogo.Client, Instance) (*civogo.SimpleResponse, error),

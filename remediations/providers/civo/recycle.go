@@ -21,16 +21,15 @@ const (
 	failed   = "FAILED"
 )
 
-// Before has the machine and its pool before a replacement. Drydock records it on the Node before
-// the call. Without it, Drydock could only prove that the machine was deleted, and not that a new
-// one replaced it.
+// Before is the machine and its pool before a replacement. It is recorded on the Node before the
+// call: without it, the new machine could not be recognised.
 type Before struct {
 	InstanceID string `json:"instance"`
 	Hostname   string `json:"hostname"`
 	PoolID     string `json:"pool"`
 	PoolCount  int    `json:"count"` // how many instances the pool should have
-	// Newest is the creation time of the cluster's youngest instance, by Civo's clock. An instance
-	// with a later creation time is new. Newest is zero if Civo reported no creation times.
+	// Newest is the creation time of the cluster's youngest instance, by Civo's clock. It is zero
+	// if Civo reported no creation times.
 	Newest time.Time `json:"newest,omitzero"`
 }
 
@@ -61,10 +60,9 @@ func (c *Client) Look(ctx context.Context, m engine.Machine) (Before, error) {
 	return Before{InstanceID: in.ID, Hostname: in.Hostname, PoolID: pool.ID, PoolCount: pool.Count, Newest: newest(all)}, nil
 }
 
-// Recycle requests that Civo deletes the machine and builds another one in its pool. The node is
-// not drained. Recycle first looks up the machine again, and refuses if it is not the machine in
-// before. mayStill and the errors are the same as for Reboot. Nil means that Civo has begun;
-// Replaced reports when the replacement is complete.
+// Recycle lets Civo delete the machine and build another one in its pool, without a drain. It
+// refuses if the machine is not the one in before. mayStill and the errors are the same as for
+// Reboot.
 func (c *Client) Recycle(ctx context.Context, m engine.Machine, before Before, mayStill func() error) error {
 	lookUp := func(ctx context.Context, t task) (Instance, error) {
 		in, _, err := c.pickForRecycling(ctx, t)
@@ -79,9 +77,8 @@ func (c *Client) Recycle(ctx context.Context, m engine.Machine, before Before, m
 	})
 }
 
-// pickForRecycling returns the instance that may be recycled, and all instances of the cluster.
 // Civo finds the machine to recycle only by its hostname. So pickForRecycling refuses a hostname
-// that two instances share. Hostnames that differ only in letter case count as the same.
+// that two instances share, in any letter case.
 func (c *Client) pickForRecycling(ctx context.Context, t task) (Instance, []civogo.Instance, error) {
 	fail := func(err error) (Instance, []civogo.Instance, error) { return Instance{}, nil, err }
 	id, err := c.instanceID(t)
@@ -114,7 +111,7 @@ func (c *Client) pickForRecycling(ctx context.Context, t task) (Instance, []civo
 	return in, listed, nil
 }
 
-// poolOf returns the pool that lists the instance. It returns an error if there is not exactly one.
+// poolOf returns an error if there is not exactly one.
 func (c *Client) poolOf(ctx context.Context, t task) (civogo.KubernetesPool, error) {
 	listed, err := c.pools(ctx, t)
 	if err != nil {
@@ -136,7 +133,6 @@ func lists(p civogo.KubernetesPool, id string) bool {
 	return slices.ContainsFunc(p.Instances, func(in civogo.KubernetesInstance) bool { return in.ID == id })
 }
 
-// newest returns the creation time of the youngest instance. It is zero if no instance has one.
 func newest(all []civogo.Instance) time.Time {
 	var latest time.Time
 	for _, in := range all {

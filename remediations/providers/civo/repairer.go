@@ -24,8 +24,7 @@ const (
 	nodeAgentMonitorOnly = "CIVO_NODE_AGENT_MONITOR_ONLY"
 )
 
-// NodeAgents returns the Deployments of Civo's node-agent that reboot nodes. It leaves out a
-// Deployment that has no replicas, or that only monitors nodes.
+// NodeAgents returns the Deployments of Civo's node-agent that reboot nodes.
 func NodeAgents(ctx context.Context, api kubernetes.Interface) (out []coverage.Repairer, err error) {
 	all, err := api.AppsV1().Deployments(nodeAgentNamespace).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + nodeAgent})
 	if err != nil {
@@ -43,7 +42,6 @@ func NodeAgents(ctx context.Context, api kubernetes.Interface) (out []coverage.R
 	return out, nil
 }
 
-// reboots reports whether the container is Civo's node-agent and may reboot nodes.
 func reboots(c corev1.Container) bool {
 	civos := slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return strings.HasPrefix(e.Name, nodeAgentEnvironment) })
 	return civos && !slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool {

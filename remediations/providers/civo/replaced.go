@@ -12,10 +12,9 @@ import (
 	"drydock.dev/drydock/remediations/engine"
 )
 
-// Replaced reports the progress of a replacement. The replacement is complete if the old instance
-// is gone, the pool's desired count is unchanged, and the pool has this number of ACTIVE instances.
-// An instance that existed before the replacement and is off need not be ACTIVE. If a read fails,
-// the error is a *refusedError, and nothing is known.
+// Replaced reports whether the old instance is gone and the pool has its desired number of ACTIVE
+// instances again. An instance that was off before need not be ACTIVE. Each error is a
+// *refusedError.
 func (c *Client) Replaced(ctx context.Context, before Before) (remediations.Replacement, error) {
 	t := task{verb: "checking the replacement of", machine: engine.Machine{Node: before.Hostname}, instance: before.InstanceID}
 	if before.InstanceID == "" || before.PoolID == "" || before.PoolCount < 1 {
@@ -41,10 +40,8 @@ func (c *Client) Replaced(ctx context.Context, before Before) (remediations.Repl
 	return r, nil
 }
 
-// oldGone reports whether the old instance is gone. If it exists, or if this is unknown, oldGone
-// returns false and the reason. A DELETING instance is not gone: it may still write to its disks.
-// oldGone trusts a list without the old instance only if the list is complete: it must not be
-// empty, and must have each ACTIVE instance of the node pools.
+// A DELETING instance is not gone: it may still write to its disks. A list without the old instance
+// proves nothing if it is empty, or if an ACTIVE instance of the node pools is missing in it.
 func (c *Client) oldGone(before Before, all []civogo.Instance, pools []civogo.KubernetesPool) (bool, []string) {
 	unlisted := 0
 	for _, p := range pools {
@@ -68,10 +65,8 @@ func (c *Client) oldGone(before Before, all []civogo.Instance, pools []civogo.Ku
 	return true, nil
 }
 
-// poolWhole returns the provider IDs of the pool's new instances, and what is still wrong with the
-// pool compared with before. An instance is new if it is ACTIVE, and younger than all instances
-// that existed before the replacement. If Civo reports no creation times, no instance counts as
-// new.
+// An instance is new if it is ACTIVE and younger than all instances from before the replacement.
+// Without creation times from Civo, no instance counts as new.
 func (c *Client) poolWhole(before Before, all []civogo.Instance, pools []civogo.KubernetesPool) (successors, lacks []string) {
 	i := slices.IndexFunc(pools, func(p civogo.KubernetesPool) bool { return p.ID == before.PoolID })
 	if i < 0 {

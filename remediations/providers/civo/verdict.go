@@ -13,8 +13,8 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// readVerdict returns the error of a read: nil, or a *refusedError. The read succeeded only if the
-// status is 2xx and civogo could decode the answer. asked names the requested data, for the error.
+// A read succeeded only if the status is 2xx and civogo could decode the answer. asked names the
+// requested data, for the error.
 func (c *Client) readVerdict(t task, o outcome, asked string) error {
 	switch {
 	case o.keyError != nil:
@@ -38,7 +38,6 @@ func (c *Client) readVerdict(t task, o outcome, asked string) error {
 	return c.refuse(t, reasonBadAnswer, o.err, "the answer from %s is not Civo's API: %s instead of the %s", c.o.APIURL.Host, o.kind(), asked)
 }
 
-// kind describes the answer for a message: its status, and whether it is an HTML page.
 func (o outcome) kind() string {
 	if o.page {
 		return fmt.Sprintf("an HTML page with HTTP %d", o.status)
@@ -46,7 +45,7 @@ func (o outcome) kind() string {
 	return fmt.Sprintf("HTTP %d", o.status)
 }
 
-// rejection returns the error for a 4xx answer that is from Civo itself, and not from a proxy.
+// rejection gets only answers of Civo itself, and not of a proxy.
 func (c *Client) rejection(t task, o outcome) error {
 	why := c.reasonOf(o)
 	switch why {
@@ -66,8 +65,8 @@ func (c *Client) rejection(t task, o outcome) error {
 	}
 }
 
-// writeVerdict returns the error of a write. It is nil if Civo accepted the write, and a
-// *refusedError if Civo certainly did nothing. Otherwise it is an *unknownError.
+// writeVerdict returns a *refusedError if Civo certainly did nothing, and an *unknownError if that
+// is not certain.
 func (c *Client) writeVerdict(issue context.Context, t task, g *kit.Gate, o outcome) error {
 	switch {
 	case o.keyError != nil:
@@ -98,8 +97,7 @@ func (c *Client) writeVerdict(issue context.Context, t task, g *kit.Gate, o outc
 	return nil
 }
 
-// resultVerdict returns the error of a 2xx answer whose result is not "success". An answer without
-// a result is not from Civo, so the outcome is unknown.
+// A 2xx answer without a result is not from Civo, so the outcome is unknown.
 func (c *Client) resultVerdict(t task, o outcome) error {
 	r := o.result
 	if r.Result == "" {
@@ -113,7 +111,6 @@ func (c *Client) resultVerdict(t task, o outcome) error {
 	return c.refuse(t, why, nil, "Civo's result is not success but %s", said)
 }
 
-// unreadable reports whether civogo could not decode the answer.
 func unreadable(o outcome) bool {
 	return o.panicked || errors.Is(o.err, civogo.ResponseDecodeFailedError)
 }
@@ -138,7 +135,6 @@ var sentinels = []struct {
 	{civogo.DatabaseKubernetesNodeNotFoundError, reasonNotFound},
 }
 
-// reasonOf returns the reason of a 4xx answer that civogo could decode.
 func (c *Client) reasonOf(o outcome) reason {
 	for _, s := range sentinels {
 		if errors.Is(o.err, s.err) {

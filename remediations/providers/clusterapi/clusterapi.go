@@ -29,11 +29,10 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// Options configure a Client. They are the configuration's section providers.clusterAPI and the
-// connection to this cluster.
+// Options configure a Client: the section providers.clusterAPI, and the connection to this cluster.
 type Options struct {
 	settings.ClusterAPI
-	// API is the connection to this cluster's API server, which has the Nodes.
+	// API is this cluster's API server, which has the Nodes.
 	API *rest.Config
 }
 

@@ -13,8 +13,6 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// held returns nil if the replacement may be requested now. Otherwise it returns one error that
-// lists every reason against it.
 func (c *Client) held(s *sight) error {
 	var all kit.Holds
 	c.clusterHolds(s, &all)
@@ -45,8 +43,6 @@ func (c *Client) machineHolds(s *sight, all *kit.Holds) {
 	}
 }
 
-// repairHolds adds a reason to the list all if a repair or replacement of the Machine is in
-// progress, or is already requested.
 func (c *Client) repairHolds(m *machine, all *kit.Holds) {
 	all.If(m.DeletionTimestamp != nil, kit.While, "%s is already being deleted: %s", kubeapi.Name(m), c.condition(m.Status.Get(deleting)))
 	all.If(m.has(remediateKey), kit.Machine, "a replacement of %s is already requested (annotation %s, value %s); wait for it, or remove the annotation", kubeapi.Name(m), remediateKey, c.Quote(m.Annotations[remediateKey]))
@@ -73,10 +69,9 @@ func (c *Client) ownerHolds(s *sight, all *kit.Holds) {
 	inFlightHolds(s, all)
 }
 
-// inFlightHolds adds a reason to the list all if the MachineDeployment allows no further
-// replacement now (spec.remediation.maxInFlight). Cluster API counts only Machines that their
-// MachineSet deletes. Drydock also counts Machines whose replacement is requested, and Machines
-// that another client deletes.
+// Cluster API counts only Machines that their MachineSet deletes for spec.remediation.maxInFlight.
+// Drydock also counts Machines whose replacement is requested, and Machines that another client
+// deletes.
 func inFlightHolds(s *sight, all *kit.Holds) {
 	d := s.deployment
 	limit := d.Spec.Remediation.MaxInFlight
@@ -118,5 +113,4 @@ func (c *Client) checkHolds(s *sight, all *kit.Holds) {
 	}
 }
 
-// condition describes a condition of Cluster API for a message.
 func (c *Client) condition(of *metav1.Condition) string { return c.Says("Cluster API", of) }

@@ -13,8 +13,7 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// way is the form of the request for a replacement: by annotation, by conditions, or by deletion.
-// The package comment explains the forms.
+// way is the form of the request for a replacement. The package comment explains the forms.
 type way string
 
 const (
@@ -23,7 +22,6 @@ const (
 	remove   way = "delete"
 )
 
-// sight has the node's Machine and all objects that decide whether it may be replaced.
 type sight struct {
 	cluster    cluster
 	machine    *machine
@@ -34,8 +32,6 @@ type sight struct {
 	way        way
 }
 
-// look reads the node's Machine, and the Cluster, owners and MachineHealthChecks of the Machine. It
-// changes nothing. An error is the reason why Drydock must not request a replacement now.
 func (c *Client) look(ctx context.Context, m engine.Machine) (*sight, error) {
 	s := &sight{}
 	if err := c.readCluster(ctx, &s.cluster); err != nil {
@@ -76,8 +72,6 @@ func (c *Client) readCluster(ctx context.Context, into *cluster) error {
 	return err
 }
 
-// pick returns the node's Machine. all has all Machines of the namespace. pick returns an error if
-// it is not certain which Machine is the node's.
 func (c *Client) pick(m engine.Machine, all []machine) (*machine, error) {
 	if m.ProviderID == "" {
 		return nil, &kit.Refusal{Why: kit.Machine, Text: "the Node has no spec.providerID, so its Machine cannot be identified"}
@@ -105,9 +99,7 @@ func (c *Client) pick(m engine.Machine, all []machine) (*machine, error) {
 	return one, nil
 }
 
-// readOwners reads the MachineSet that owns the Machine, and the MachineDeployment that owns the
-// MachineSet, if there is one. It returns an error if the Machine belongs to the control plane, or
-// to no MachineSet.
+// readOwners returns an error if the Machine belongs to the control plane, or to no MachineSet.
 func (c *Client) readOwners(ctx context.Context, s *sight, all []machine) error {
 	owner := metav1.GetControllerOf(s.machine)
 	_, control := s.machine.Labels[controlLabel]
@@ -130,8 +122,6 @@ func (c *Client) readOwners(ctx context.Context, s *sight, all []machine) error 
 	return nil
 }
 
-// readOwner reads an owner. It returns an error if the owner no longer exists with the expected
-// UID.
 func (c *Client) readOwner(ctx context.Context, path, of string, owner *metav1.OwnerReference, into interface {
 	kubeapi.Typed
 	metav1.Object
@@ -147,7 +137,6 @@ func ofGroup(o *metav1.OwnerReference) bool {
 	return len(o.APIVersion) > len(group) && o.APIVersion[:len(group)+1] == group+"/"
 }
 
-// readChecks reads the MachineHealthChecks that select the Machine.
 func (c *Client) readChecks(ctx context.Context, s *sight) error {
 	all, err := kubeapi.List[healthCheck](ctx, c.Client, "machinehealthchecks", "MachineHealthCheck", nil)
 	if err != nil {

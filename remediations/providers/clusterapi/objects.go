@@ -33,8 +33,8 @@ const (
 	deleting      = "Deleting"
 	allowed       = "RemediationAllowed"
 
-	// keptLabel is the label of each Machine that has an annotation or a condition from Drydock. By
-	// this label, Drydock finds these Machines again when the repair has ended.
+	// keptLabel is on each Machine with an annotation or a condition from Drydock, to find these
+	// Machines again when the repair has ended.
 	keptLabel = "drydock.dev/under-repair"
 )
 
@@ -70,30 +70,21 @@ type machine struct {
 	} `json:"status"`
 }
 
-// ours reports whether Drydock is the only field manager of the Machine's annotation, and the
-// Machine has keptLabel.
 func (m *machine) ours(annotation string) bool {
 	owns, err := owners.Annotation(&corev1.Node{ObjectMeta: m.ObjectMeta}, annotation)
 	return err == nil && owns && m.Labels[keptLabel] == "true"
 }
 
-// kept reports whether Drydock has set the annotation skip-remediation, so that the
-// MachineHealthCheck does not replace the Machine.
 func (m *machine) kept() bool { return m.ours(skipKey) }
 
-// marked reports whether Drydock has requested the replacement by conditions. It reads only
-// HealthCheckSucceeded, because the MachineSet may have changed OwnerRemediated.
+// marked reads only HealthCheckSucceeded, because the MachineSet may have changed OwnerRemediated.
 func (m *machine) marked() bool {
 	said := m.Status.Get(healthy)
 	return said != nil && said.Status == metav1.ConditionFalse && strings.HasPrefix(said.Message, markedBy)
 }
 
-// asked reports whether Drydock has requested the Machine's replacement, by conditions or by
-// annotation.
 func (m *machine) asked() bool { return m.marked() || m.ours(remediateKey) }
 
-// up reports whether the Machine is in use: Cluster API has provisioned it, it has a Node, and it
-// is not being deleted.
 func (m *machine) up() bool {
 	return m.DeletionTimestamp == nil && m.Spec.ProviderID != "" && m.Status.Initialization.InfrastructureProvisioned && m.Status.NodeRef.Name != ""
 }

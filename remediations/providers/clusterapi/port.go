@@ -11,12 +11,11 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// Replacer carries out the repair step replace. The MachineSet deletes the Machine and makes a new
-// one.
+// Replacer lets the MachineSet delete the Machine and make a new one.
 type Replacer struct{ *Client }
 
-// before has the facts that Drydock records on the Node before the request. They are needed to
-// prove the replacement afterwards.
+// before is recorded on the Node before the request. It is needed to prove the replacement
+// afterwards.
 type before struct {
 	kubeapi.SetBefore
 	// Cluster is the UID of the Cluster object. The UID changes if the Machines move to another
@@ -34,8 +33,7 @@ func (b *before) read(kept remediations.Before) error {
 	return b.Whole()
 }
 
-// Survey checks the Machine before the step. It reports everything that forbids its replacement,
-// and changes nothing.
+// Survey returns every reason against a replacement, and changes nothing.
 func (c Replacer) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	s, err := c.look(ctx, m)
 	if err != nil {

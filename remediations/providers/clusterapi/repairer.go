@@ -18,19 +18,13 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// findsIllness has the paths of the fields that make a MachineHealthCheck detect an unhealthy node
-// or Machine by itself. If all these fields are empty, the MachineHealthCheck acts only on
-// Drydock's requests.
+// If these fields are empty, a MachineHealthCheck acts only on Drydock's requests.
 var findsIllness = [][]string{{"spec", "checks", "unhealthyNodeConditions"}, {"spec", "checks", "unhealthyMachineConditions"}, {"spec", "unhealthyConditions"}}
 
-// MachineHealthChecks returns the MachineHealthChecks that detect unhealthy nodes by themselves.
-// Each repairs the Nodes of the Machines that it selects in its Cluster
-// (kubernetes-sigs/cluster-api api/core/v1beta2/machinehealthcheck_types.go).
-//
-// The parameter of names a Cluster by namespace and name. If the name is empty, the result has the
-// MachineHealthChecks of all Clusters. Otherwise it has only those of this Cluster, because the
-// Nodes of different Clusters may have equal names. If Cluster API is not installed, the result is
-// empty.
+// MachineHealthChecks returns the MachineHealthChecks that detect unhealthy nodes by themselves
+// (kubernetes-sigs/cluster-api api/core/v1beta2/machinehealthcheck_types.go). The parameter of
+// selects one Cluster, because the Nodes of different Clusters may have equal names. An empty name
+// means all Clusters.
 func MachineHealthChecks(ctx context.Context, api dynamic.Interface, of types.NamespacedName) (out []coverage.Repairer, err error) {
 	const group = "cluster.x-k8s.io"
 	checks, err := kit.List(ctx, api, of.Namespace, group, "machinehealthchecks", "v1beta2", "v1beta1")
@@ -72,8 +66,8 @@ func MachineHealthChecks(ctx context.Context, api dynamic.Interface, of types.Na
 	return out, nil
 }
 
-// MachineHealthChecksElsewhere is like MachineHealthChecks, but for another management cluster.
-// kubeconfig is the path of a kubeconfig for it. timeout limits each request.
+// MachineHealthChecksElsewhere is like MachineHealthChecks, for the management cluster in the file
+// kubeconfig. timeout limits each request.
 func MachineHealthChecksElsewhere(ctx context.Context, kubeconfig string, of types.NamespacedName, timeout time.Duration) ([]coverage.Repairer, error) {
 	to, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {

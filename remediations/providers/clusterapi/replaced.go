@@ -58,8 +58,6 @@ func (c Replacer) replaced(ctx context.Context, was before) (r remediations.Repl
 	return c.compare(was, &set, all), nil
 }
 
-// compare compares the existing Machines with the facts from before the replacement. It returns
-// what is proven, and what is still missing.
 func (c Replacer) compare(was before, set *kubeapi.MachineSet, all []machine) remediations.Replacement {
 	var old, blocked string
 	for i := range all {
@@ -77,7 +75,6 @@ func (c Replacer) compare(was before, set *kubeapi.MachineSet, all []machine) re
 	return r
 }
 
-// progress describes, for a message, how far Cluster API is with the replacement of the Machine.
 func (c *Client) progress(m *machine) string {
 	if m.DeletionTimestamp != nil {
 		return c.condition(m.Status.Get(deleting))
@@ -90,12 +87,10 @@ func (c *Client) progress(m *machine) string {
 	return "Cluster API has not begun"
 }
 
-// waits are the reasons of a Machine's condition Deleting while its deletion waits for pods,
-// volumes or hooks.
+// waits are the reasons of the condition Deleting while a deletion waits for pods, volumes or
+// hooks.
 var waits = []string{"DrainingNode", "WaitingForPreDrainHook", "WaitingForVolumeDetach", "WaitingForPreTerminateHook"}
 
-// blocked describes what the deletion of the Machine is waiting for. It returns "" if Cluster API
-// reports nothing.
 func (c *Client) blocked(m *machine) string {
 	said := m.Status.Get(deleting)
 	if m.DeletionTimestamp == nil || said == nil || said.Status != metav1.ConditionTrue || said.Message == "" || !slices.Contains(waits, said.Reason) {

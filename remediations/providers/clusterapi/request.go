@@ -15,15 +15,14 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// markedBy is the beginning of the message in the conditions that Drydock sets to request a
-// replacement. By this message, Drydock recognises its own conditions.
+// markedBy begins the message in the conditions of a request. By it, Drydock recognises its own
+// conditions.
 const markedBy = "Drydock asks for a replacement, attempt "
 
-// fieldManager is Drydock's name in managedFields.
 const fieldManager = "drydock"
 
-// asking returns the API request for a replacement in the form w. The request contains the
-// Machine's UID. So it never changes a new Machine of the same name.
+// asking puts the Machine's UID into the request, so it never changes a new Machine of the same
+// name.
 func asking(w way, m *machine, attempt string, now time.Time) kubeapi.Request {
 	r := kubeapi.Request{Method: http.MethodPatch, Path: "machines/" + m.Name, Query: url.Values{"fieldManager": {fieldManager}}}
 	switch w {
@@ -42,17 +41,15 @@ func asking(w way, m *machine, attempt string, now time.Time) kubeapi.Request {
 	return r
 }
 
-// change is one operation of a JSON patch.
 type change struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value any    `json:"value"`
 }
 
-// marking returns the patch that sets the two conditions, so that the MachineSet replaces the
-// Machine. All other conditions stay. The patch is a JSON patch, which can check the Machine's UID
-// with an operation "test". In an apply or a merge patch of the status, the API server accepts no
-// UID as a precondition.
+// marking keeps all other conditions. Only a JSON patch can check the Machine's UID, with an
+// operation "test": in an apply or a merge patch of the status, the API server accepts no UID as a
+// precondition.
 func marking(m *machine, attempt string, now time.Time) []change {
 	out := []change{{"test", "/metadata/uid", m.UID}}
 	if len(m.Status.Conditions) == 0 {
@@ -74,8 +71,7 @@ func marking(m *machine, attempt string, now time.Time) []change {
 	return out
 }
 
-// unmarking returns the patch that removes the two conditions that request a replacement. The API
-// server refuses the patch if the Machine has changed since Drydock read it.
+// The API server refuses unmarking's patch if the Machine has changed since it was read.
 func unmarking(m *machine) []change {
 	out := []change{{"test", "/metadata/uid", m.UID}, {"test", "/metadata/resourceVersion", m.ResourceVersion}}
 	for i, of := range slices.Backward(m.Status.Conditions) {
@@ -86,11 +82,9 @@ func unmarking(m *machine) []change {
 	return out
 }
 
-// giveUpPods sets an annotation on the Machine, so that Cluster API does not drain the Node a
-// second time. Otherwise a pod that may not be evicted could block the replacement forever.
-// giveUpPods keeps an annotation of another client. The annotation is a separate write before the
-// request for the replacement: neither a DELETE nor a write to the status can set an annotation. If
-// the request has no effect, Share.GiveBack removes the annotation.
+// giveUpPods lets Cluster API skip a second drain: a pod that may not be evicted could block the
+// replacement forever. The annotation needs its own write, because neither a DELETE nor a write to
+// the status can set one. If the request has no effect, Share.GiveBack removes it.
 func (c *Client) giveUpPods(ctx context.Context, m *machine, attempt string) error {
 	if m.has(noDrainKey) {
 		return nil
@@ -103,15 +97,12 @@ func (c *Client) giveUpPods(ctx context.Context, m *machine, attempt string) err
 	return nil
 }
 
-// ask sends the request for the replacement, at most once. It returns whether the API server
-// accepted it.
+// ask sends the request at most once.
 func (c *Client) ask(ctx context.Context, s *sight, attempt string, mayStill func() error) (remediations.CallOutcome, error) {
 	r := asking(s.way, s.machine, attempt, time.Now())
 	return c.Change(ctx, r, mayStill, func(body []byte) bool { return granted(s, attempt, body) })
 }
 
-// granted reports whether the API server's answer shows that the request took effect on this
-// Machine.
 func granted(s *sight, attempt string, body []byte) bool {
 	var shown machine
 	if s.way == remove {

@@ -16,21 +16,17 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// Share keeps Drydock and Cluster API from repairing the same machine at the same time. While
-// Drydock repairs a node in another way, for example by a reboot through its BMC, Share sets the
-// annotation skip-remediation on the Machine. The MachineHealthCheck then does not replace the
-// Machine.
-//
-// When the repair ends, Share removes what Drydock has set, also Drydock's request for a
-// replacement that has not begun. It finds the Machines by a label, also after a crash.
+// Share keeps Drydock and Cluster API from repairing the same machine at the same time. During a
+// repair in another way, for example by a reboot, the annotation skip-remediation keeps the
+// MachineHealthCheck from replacing the Machine. GiveBack finds these Machines by a label, also
+// after a crash.
 type Share struct {
 	*Client
-	// Registry has the remediations (repair steps) that are not part of Drydock itself. Records on
-	// Nodes may name them.
+	// Registry has the repair steps of other programs. Records on Nodes may name them.
 	Registry remediations.Registry
 }
 
-// itself is the name of this provider. Share does not prevent a replacement by this provider.
+// itself is this provider, whose own replacements need no protection.
 const itself = "clusterAPI"
 
 // Free implements engine.Reserver.
@@ -39,9 +35,9 @@ func (c Share) Free(ctx context.Context, m engine.Machine, by string) error {
 	return err
 }
 
-// Take implements engine.Reserver. It sets the annotation skip-remediation if a MachineHealthCheck
-// could replace the Machine. Before a replacement by conditions, which is this provider's own step,
-// it sets only the label for GiveBack. The later write to the status cannot set a label.
+// Take implements engine.Reserver. It sets skip-remediation if a MachineHealthCheck could replace
+// the Machine. Before a replacement by conditions it sets only the label for GiveBack, because the
+// later write to the status cannot set a label.
 func (c Share) Take(ctx context.Context, m engine.Machine, by string) error {
 	if by == itself {
 		return c.label(ctx, m)
@@ -53,8 +49,7 @@ func (c Share) Take(ctx context.Context, m engine.Machine, by string) error {
 	return c.change(ctx, one, map[string]any{"labels": map[string]any{keptLabel: "true"}, "annotations": map[string]any{skipKey: m.Attempt}}, "preventing the MachineHealthCheck from replacing %s")
 }
 
-// label sets keptLabel on the node's Machine, if its replacement will be requested by conditions.
-// GiveBack finds the Machine by this label.
+// By this label, GiveBack finds the Machine again after a request by conditions.
 func (c Share) label(ctx context.Context, m engine.Machine) error {
 	about := func(err error) error { return c.Sentence(err, "the Machine of node %q", m.Node) }
 	all, err := kubeapi.List[machine](ctx, c.Client.Client, "machines", "Machine", nil)
@@ -74,9 +69,8 @@ func (c Share) label(ctx context.Context, m engine.Machine) error {
 	return c.change(ctx, s.machine, map[string]any{"labels": map[string]any{keptLabel: "true"}}, "labelling %s before its replacement is requested")
 }
 
-// shared returns the node's Machine if a MachineHealthCheck could replace the Machine. It returns
-// nil if no MachineHealthCheck could, or if by is this provider. It returns an error if a
-// replacement or another repair by Cluster API is in progress.
+// shared returns nil if no MachineHealthCheck could replace the Machine, or if by is this provider.
+// It returns an error if Cluster API is already replacing or repairing the Machine.
 func (c Share) shared(ctx context.Context, m engine.Machine, by string) (*machine, error) {
 	if by == itself {
 		return nil, nil
@@ -106,7 +100,6 @@ func (c Share) shared(ctx context.Context, m engine.Machine, by string) (*machin
 	return s.machine, nil
 }
 
-// names reports whether any Machine of the Cluster has the Node's provider ID or names the Node.
 func (c Share) names(m engine.Machine, all []machine) bool {
 	for i := range all {
 		one := &all[i]
@@ -149,8 +142,8 @@ func (c Share) GiveBack(ctx context.Context) error {
 	return errors.Join(out...)
 }
 
-// giveBack removes everything from the Machine that Drydock has set. The label is removed in the
-// last write, because it is needed to find the Machine again after a crash.
+// giveBack removes the label in the last write, because it is needed to find the Machine again
+// after a crash.
 func (c Share) giveBack(ctx context.Context, one *machine) error {
 	if one.marked() {
 		r := kubeapi.Request{
@@ -172,8 +165,7 @@ func (c Share) giveBack(ctx context.Context, one *machine) error {
 	return c.change(ctx, one, change, "removing Drydock's annotations from %s")
 }
 
-// over reports whether the repair of the Machine's node has ended. A repair that waits between two
-// steps has not ended.
+// A repair that waits between two steps is not over.
 func (c Share) over(ctx context.Context, one *machine) (bool, error) {
 	if one.Status.NodeRef.Name == "" {
 		return !one.asked(), nil
@@ -193,9 +185,8 @@ func (c Share) over(ctx context.Context, one *machine) (bool, error) {
 	return true, nil
 }
 
-// change changes the Machine's metadata. The API server refuses the write if the Machine was
-// replaced by another one of the same name. The parameter doing is the text of the error, with %s
-// for the Machine's name.
+// The API server refuses the change if the Machine was replaced by another one of the same name.
+// doing is the text of the error, with %s for the Machine's name.
 func (c *Client) change(ctx context.Context, one *machine, metadata map[string]any, doing string) error {
 	metadata["uid"] = one.UID
 	r := kubeapi.Request{
@@ -205,8 +196,6 @@ func (c *Client) change(ctx context.Context, one *machine, metadata map[string]a
 	return c.write(ctx, one, r, doing)
 }
 
-// write sends the change. It updates the Machine's resourceVersion from the answer, for the next
-// write.
 func (c *Client) write(ctx context.Context, one *machine, r kubeapi.Request, doing string) error {
 	a := c.Send(ctx, r)
 	var shown machine

@@ -22,18 +22,16 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// CNI carries out the repair step apply-cni: it applies the manifest of the cluster's CNI again.
-// Drydock downloads nothing. The manifest is in a file, or in a ConfigMap under a key. CNI
-// implements engine.Actuator, engine.Surveyor and engine.PodProver.
+// CNI applies the manifest of the cluster's CNI again, from a file or a ConfigMap. It downloads
+// nothing.
 type CNI struct {
 	Client kubernetes.Interface
-	// File is the path of the manifest. If it is empty, the manifest is the value of Key in
-	// ConfigMap.
+	// File is the path of the manifest. If it is empty, the manifest is in ConfigMap, under Key.
 	File      string
 	ConfigMap types.NamespacedName
 	Key       string
-	// DaemonSet is the CNI's DaemonSet. It must be in the manifest and in the cluster, because
-	// Drydock compares the version in the manifest with the version in the cluster.
+	// DaemonSet must be in the manifest and in the cluster, because the versions in both are
+	// compared.
 	DaemonSet types.NamespacedName
 }
 
@@ -43,9 +41,8 @@ var (
 	_ engine.PodProver = CNI{}
 )
 
-// Survey reads the manifest and the cluster, and applies all objects as a dry run. If the API
-// server would refuse an object, the step does not begin. So no attempt is used up, and no apply
-// stops halfway.
+// Survey applies all objects as a dry run. If the API server would refuse one, the step does not
+// begin, so no apply stops halfway and no attempt is used up.
 func (c CNI) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	_, installed, err := c.look(ctx)
 	if err != nil {
@@ -54,7 +51,7 @@ func (c CNI) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	return remediations.Keeping(beforeRollout(installed, m.Node))
 }
 
-// Act applies the manifest, one object after the other. It begins with the objects that pods need.
+// Act applies the manifest, one object after the other, first the objects that pods need.
 func (c CNI) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	wanted, installed, err := c.look(ctx)
 	if err == nil {
@@ -85,8 +82,8 @@ func (c CNI) Act(ctx context.Context, m engine.Machine, mayStill func() error) (
 }
 
 // Proven reports whether the DaemonSet is not older than the manifest, and all its pods are up to
-// date and available. A new generation and new pods are not required, because the DaemonSet may
-// have matched the manifest before.
+// date and available. New pods are not required, because the DaemonSet may have matched the
+// manifest before.
 func (c CNI) Proven(ctx context.Context, b remediations.Before) (remediations.PodProof, error) {
 	wanted, err := c.manifest(ctx)
 	if err != nil {
@@ -103,8 +100,6 @@ func (c CNI) Proven(ctx context.Context, b remediations.Before) (remediations.Po
 	return out, nil
 }
 
-// look returns the manifest, and the DaemonSet in the cluster. It returns an error if the manifest
-// must not be applied now.
 func (c CNI) look(ctx context.Context) (*manifest, *appsv1.DaemonSet, error) {
 	wanted, err := c.manifest(ctx)
 	if err != nil {
@@ -133,9 +128,8 @@ func (c CNI) look(ctx context.Context) (*manifest, *appsv1.DaemonSet, error) {
 	return wanted, installed, nil
 }
 
-// try applies the object as a dry run. If the manifest is wrong, the error is a Refusal. HTTP 500
-// also counts as a wrong manifest: the API server answers it to an object that does not fit its
-// schema. Any other error, for example of missing rights, concerns every node.
+// A Refusal means a wrong manifest, also for HTTP 500: the API server answers it to an object that
+// does not fit its schema. Any other error concerns every node.
 func (c CNI) try(ctx context.Context, o manifestObject) error {
 	err := c.apply(ctx, o, true)
 	switch {
@@ -147,9 +141,8 @@ func (c CNI) try(ctx context.Context, o manifestObject) error {
 	return kit.Refuse(kit.Machine, "the API server would refuse %s: %s", o, kit.Brief(err))
 }
 
-// mustBeThere checks an object of a kind that Drydock does not write. It returns an error if the
-// object is missing in the cluster, or differs from the manifest. A person must then apply the
-// manifest.
+// An object of a kind that Drydock does not write must be in the cluster as in the manifest.
+// Otherwise a person must apply the manifest.
 func (c CNI) mustBeThere(ctx context.Context, o manifestObject) error {
 	text, err := c.request("GET", o).SetHeader("Accept", "application/json").Do(ctx).Raw()
 	switch {
@@ -170,10 +163,9 @@ func (c CNI) mustBeThere(ctx context.Context, o manifestObject) error {
 	return nil
 }
 
-// pin prevents a downgrade of a DaemonSet that was updated after Drydock compared the versions. It
-// sets the DaemonSet's UID and resourceVersion on the object, so that the API server refuses the
-// write if the DaemonSet has changed. pin first reads the DaemonSet again, because each change of
-// its status changes the resourceVersion.
+// pin prevents a downgrade of a DaemonSet that was updated after the versions were compared: with
+// the UID and resourceVersion, the API server refuses the write. It first reads the DaemonSet
+// again, because each change of its status changes the resourceVersion.
 func (c CNI) pin(ctx context.Context, o manifestObject, installed *appsv1.DaemonSet) error {
 	if o.kind.Kind != "DaemonSet" || o.GetName() != installed.Name {
 		return nil
@@ -190,8 +182,7 @@ func (c CNI) pin(ctx context.Context, o manifestObject, installed *appsv1.Daemon
 	return nil
 }
 
-// apply writes the object by server-side apply. It forces conflicts: other field managers lose the
-// fields that are in the manifest. If dry is true, the API server stores nothing.
+// apply forces conflicts: other field managers lose the fields that are in the manifest.
 func (c CNI) apply(ctx context.Context, o manifestObject, dry bool) error {
 	body, err := o.MarshalJSON()
 	if err != nil {
@@ -205,8 +196,8 @@ func (c CNI) apply(ctx context.Context, o manifestObject, dry bool) error {
 		Body(body).Do(ctx).Error()
 }
 
-// request returns a request for the object. client-go never repeats this request, because a
-// repeated request could arrive long after Drydock's decision.
+// client-go must not repeat the request, because a repeated request could arrive long after the
+// decision.
 func (c CNI) request(verb string, o manifestObject) *rest.Request {
 	version, root := o.kind.GroupVersion(), "/apis"
 	if version.Group == "" {
@@ -216,14 +207,12 @@ func (c CNI) request(verb string, o manifestObject) *rest.Request {
 		NamespaceIfScoped(o.GetNamespace(), o.kind.namespaced).Resource(o.kind.resource).Name(o.GetName()).MaxRetries(0)
 }
 
-// applied returns the manifest's objects that Drydock writes. The others must already exist.
 func (m *manifest) applied() []manifestObject {
 	return slices.DeleteFunc(slices.Clone(m.objects), func(o manifestObject) bool { return !o.kind.applied })
 }
 
-// manifest reads the manifest from its file or ConfigMap. An error about its content is a Refusal,
-// and concerns only this repair. If the manifest cannot be read at all, the error concerns every
-// node.
+// An error about the manifest's content is a Refusal, and concerns only this repair. If the
+// manifest cannot be read at all, the error concerns every node.
 func (c CNI) manifest(ctx context.Context) (*manifest, error) {
 	if c.File == "" {
 		found, err := c.Client.CoreV1().ConfigMaps(c.ConfigMap.Namespace).Get(ctx, c.ConfigMap.Name, metav1.GetOptions{})

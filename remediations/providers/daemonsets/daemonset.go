@@ -18,9 +18,8 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// Pod carries out a repair step that restarts a node's pod of one DaemonSet. It deletes the pod,
-// and the DaemonSet's controller creates a new one from the present template. Pod implements
-// engine.Actuator, engine.Surveyor and engine.PodProver.
+// Pod restarts a node's pod of one DaemonSet: it deletes the pod, and the DaemonSet's controller
+// creates a new one.
 type Pod struct {
 	Client    kubernetes.Interface
 	DaemonSet types.NamespacedName
@@ -32,9 +31,8 @@ var (
 	_ engine.PodProver = Pod{}
 )
 
-// Survey looks up the pod before the step. It returns the pod's UID, which is recorded on the Node
-// before the pod is deleted. If the pod is missing, the step does not begin, and no attempt is used
-// up.
+// Survey returns the pod's UID, which is recorded on the Node before the pod is deleted. If the pod
+// is missing, the step does not begin, and no attempt is used up.
 func (d Pod) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	pod, err := d.own(ctx, m.Node)
 	if err != nil {
@@ -43,22 +41,20 @@ func (d Pod) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	return remediations.Keeping(before{Instance: string(pod.UID), Hostname: m.Node, Pool: d.DaemonSet.String()})
 }
 
-// before is the state before a restart, recorded on the Node. Some JSON names do not fit their
-// values. They stay the same, because Drydock must still read existing records.
+// Some JSON names do not fit their values, but must stay: existing records have them.
 type before struct {
 	// Instance is the pod's UID. For a rollout it is the DaemonSet's UID and generation:
 	// UID/GENERATION.
 	Instance string `json:"instance"`
-	// Hostname is the Node's name. Pool is the DaemonSet, as namespace/name. Count is the number of
-	// pods that the DaemonSet should have. Only a rollout sets Count.
+	// Hostname is the Node's name, and Pool the DaemonSet as namespace/name. Count is the desired
+	// number of pods, only for a rollout.
 	Hostname string `json:"hostname"`
 	Pool     string `json:"pool"`
 	Count    int    `json:"count"`
 }
 
-// surveyTrouble converts an error into the result of a Survey. A Refusal says itself which nodes it
-// concerns. Any other error concerns all nodes. If the API server would always refuse the request
-// (kit.Final), a person must correct the setup. Otherwise Drydock soon tries again.
+// Errors other than a Refusal concern all nodes. If the API server would always refuse the request
+// (kit.Final), a person must correct the setup. Otherwise the step is soon tried again.
 func surveyTrouble(err error) remediations.Survey {
 	var found *kit.Refusal
 	why := kit.Passing
@@ -95,9 +91,8 @@ func (d Pod) Act(ctx context.Context, m engine.Machine, mayStill func() error) (
 	return outcomeOf(err), written(err, fmt.Sprintf("deleting pod %s of Node %s", kit.NameOf(pod), m.Node))
 }
 
-// written returns the error of a failed write. If the API server is busy, or refuses a right that
-// Drydock had a moment ago, the error is a Refusal. Both obstacles may pass, so no attempt is used
-// up.
+// If the API server is busy, or refuses a right that Drydock had a moment ago, the error is a
+// Refusal: both may pass, so no attempt is used up.
 func written(err error, doing string) error {
 	if !apierrors.IsTooManyRequests(err) && !apierrors.IsUnauthorized(err) && !apierrors.IsForbidden(err) {
 		return fmt.Errorf("%s: %w", doing, err)
@@ -105,16 +100,15 @@ func written(err error, doing string) error {
 	return &kit.Refusal{Why: kit.Passing, Again: remediations.AskPassing, Text: doing + ": " + err.Error(), Cause: err}
 }
 
-// delete deletes the pod with this UID. client-go must not repeat the request, because a repeated
-// request could arrive long after Drydock's decision.
+// client-go must not repeat the deletion, because a repeated request could arrive long after the
+// decision.
 func (d Pod) delete(ctx context.Context, pod *corev1.Pod) error {
 	o := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))}
 	return d.Client.CoreV1().RESTClient().Delete().Namespace(pod.Namespace).Resource("pods").Name(pod.Name).
 		MaxRetries(0).Body(&o).Do(ctx).Error()
 }
 
-// outcomeOf returns the outcome of a failed write: CallRefused if the API server certainly changed
-// nothing, and CallUnknown otherwise.
+// outcomeOf returns CallRefused only if the API server certainly changed nothing.
 func outcomeOf(err error) remediations.CallOutcome {
 	if apierrors.IsTooManyRequests(err) || apierrors.IsNotFound(err) || kit.Final(err) {
 		return remediations.CallRefused
@@ -153,8 +147,6 @@ func (d Pod) Proven(ctx context.Context, kept remediations.Before) (remediations
 	return out, nil
 }
 
-// own returns the DaemonSet's pod on the node. It returns an error if there is not exactly one, or
-// if this pod is being deleted.
 func (d Pod) own(ctx context.Context, node string) (*corev1.Pod, error) {
 	pods, err := d.onNode(ctx, node)
 	if err != nil {
@@ -171,9 +163,7 @@ func (d Pod) own(ctx context.Context, node string) (*corev1.Pod, error) {
 	return &pods[0], nil
 }
 
-// onNode returns all pods of the DaemonSet on the node. It checks the UID of each pod's owner,
-// because any pod may have the DaemonSet's labels. An error does not mean that the node has no
-// pods.
+// onNode checks the UID of each pod's owner, because any pod may have the DaemonSet's labels.
 func (d Pod) onNode(ctx context.Context, node string) ([]corev1.Pod, error) {
 	ds, err := readDaemonSet(ctx, d.Client, d.DaemonSet)
 	if err != nil {

@@ -19,27 +19,24 @@ import (
 )
 
 const (
-	// maxManifest is the largest manifest in bytes, like the API server's limit for a ConfigMap.
-	// Calico's manifest has 300 KB.
+	// maxManifest is in bytes, like the API server's limit for a ConfigMap. Calico's manifest has
+	// 300 KB.
 	maxManifest = 1 << 20
-	// maxObjects is the largest number of objects in a manifest. So it also limits the number of
-	// calls of one attempt. Calico's manifest has 30 objects.
+	// maxObjects also limits the number of calls of one attempt. Calico's manifest has 30 objects.
 	maxObjects = 64
 )
 
-// kindOf is a kind of API objects, with its names in the API server's URLs.
 type kindOf struct {
 	schema.GroupVersionKind
 	resource   string
 	namespaced bool
-	// applied means that Drydock writes objects of this kind. Objects of other kinds must already
-	// be in the cluster as in the manifest. Drydock has no rights to write them, because with these
-	// rights it could give itself any right.
+	// applied means that Drydock writes objects of this kind. The others must already be in the
+	// cluster: with the rights to write them, Drydock could give itself any right.
 	applied bool
 }
 
-// manifestKinds has all kinds that a manifest may contain. Drydock applies objects in this order:
-// first the kinds that pods need, then the kinds that create pods.
+// manifestKinds is the order of the apply: first what pods need, then what creates pods. A manifest
+// may contain no other kinds.
 var manifestKinds = []kindOf{
 	{schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}, "customresourcedefinitions", false, false},
 	{schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}, "clusterroles", false, false},
@@ -56,7 +53,6 @@ var manifestKinds = []kindOf{
 	{schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "DaemonSet"}, "daemonsets", true, true},
 }
 
-// manifestObject is one object of a manifest, with its kind.
 type manifestObject struct {
 	*unstructured.Unstructured
 	kind kindOf
@@ -69,14 +65,11 @@ func (o manifestObject) String() string {
 	return o.kind.Kind + " " + o.GetNamespace() + "/" + o.GetName()
 }
 
-// manifest has the objects of a manifest. All of them are allowed. Whether they may be applied now
-// depends on the state of the cluster.
 type manifest struct {
 	objects   []manifestObject // in the order of the apply
 	daemonSet *appsv1.DaemonSet
 }
 
-// readManifest parses a manifest. It returns a Refusal if Drydock must never apply this manifest.
 func readManifest(data []byte, daemonSet types.NamespacedName) (*manifest, error) {
 	if len(data) > maxManifest {
 		return nil, kit.Refuse(kit.Machine, "the manifest is larger than %d bytes", maxManifest)
@@ -126,7 +119,6 @@ func rankOf(k kindOf) int {
 	return slices.IndexFunc(manifestKinds, func(o kindOf) bool { return o.GroupVersionKind == k.GroupVersionKind })
 }
 
-// readObject parses one YAML document. It returns nil if the document is empty.
 func readObject(document []byte, namespace string) (*manifestObject, error) {
 	text, err := yaml.YAMLToJSONStrict(document)
 	if err != nil {

@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// differs compares an object in the cluster (live) with the manifest (want). It returns the path of
-// the first difference, or "" if live has everything that is in want. Additional fields in live are
-// ignored, because they are defaults, or others have set them. An empty value equals a missing one.
+// differs returns the path of the first difference, or "" if live has everything that is in want.
+// Additional fields in live are ignored, because they are defaults, or others have set them. An
+// empty value equals a missing one.
 func differs(path string, want, live any) string {
 	switch w := want.(type) {
 	case map[string]any:

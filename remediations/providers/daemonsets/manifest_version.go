@@ -11,11 +11,10 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// versionLabel is the label whose value is a DaemonSet's version.
 const versionLabel = "app.kubernetes.io/version"
 
-// versionsOf returns the versions of a DaemonSet. The map's keys say where each version is from:
-// the label, or a container's image. A nil value means that the text is not a version.
+// The keys of versionsOf say where each version is from: the label, or a container's image. A nil
+// value is a text that is not a version.
 func versionsOf(ds *appsv1.DaemonSet) map[string]*version.Version {
 	out := map[string]*version.Version{}
 	if text, ok := ds.Labels[versionLabel]; ok {
@@ -29,7 +28,6 @@ func versionsOf(ds *appsv1.DaemonSet) map[string]*version.Version {
 	return out
 }
 
-// tagOf returns the tag of an image. It returns "" if the image has no tag.
 func tagOf(image string) string {
 	image, _, _ = strings.Cut(image, "@")
 	_, tag, _ := strings.Cut(image[strings.LastIndex(image, "/")+1:], ":")
@@ -47,9 +45,9 @@ func semantic(text string) *version.Version {
 	return v
 }
 
-// neverOlder returns an error if the wanted DaemonSet has an older version than the installed one,
-// in its label or in any image. It also returns an error if it cannot compare the versions.
-// Otherwise it returns a text with both versions, for a message.
+// neverOlder returns an error if the wanted DaemonSet is older than the installed one in its label
+// or any image. It also does if it cannot compare the versions. Otherwise it returns both versions,
+// for a message.
 func neverOlder(installed, wanted *appsv1.DaemonSet) (string, error) {
 	have, want := versionsOf(installed), versionsOf(wanted)
 	said := ""
@@ -74,8 +72,7 @@ func neverOlder(installed, wanted *appsv1.DaemonSet) (string, error) {
 	return said, nil
 }
 
-// sameImage reports whether a container has the same image in both DaemonSets. Then the container's
-// version is the same, even if the image's tag is not a version.
+// With the same image the version is the same, even if the image's tag is not a version.
 func sameImage(a, b *appsv1.DaemonSet, where string) bool {
 	image := imageOf(a, where)
 	return image != "" && image == imageOf(b, where)

@@ -19,19 +19,16 @@ import (
 )
 
 const (
-	// fieldManager is Drydock's name in managedFields.
 	fieldManager = "drydock"
-	// restartedAt is the annotation that kubectl rollout restart writes into a pod template. The
-	// change of the template makes the controller replace the pods.
+	// restartedAt is the annotation that kubectl rollout restart writes into a pod template.
 	restartedAt = "kubectl.kubernetes.io/restartedAt"
 )
 
-// Rollouts carries out the repair step rollout-restart. It restarts all pods of a DaemonSet like
-// kubectl rollout restart: a few at a time, by the DaemonSet's update strategy. Rollouts implements
-// engine.Actuator, engine.Surveyor and engine.PodProver.
+// Rollouts restarts all pods of a DaemonSet like kubectl rollout restart: a few at a time, by the
+// DaemonSet's update strategy.
 type Rollouts struct {
 	Client kubernetes.Interface
-	// Allowed has the DaemonSets that may be restarted. A step for any other DaemonSet is refused.
+	// Allowed has the DaemonSets that may be restarted.
 	Allowed []types.NamespacedName
 	Now     func() time.Time
 }
@@ -42,8 +39,8 @@ var (
 	_ engine.PodProver = Rollouts{}
 )
 
-// Survey checks the DaemonSet before the step. If the DaemonSet cannot be restarted, the step does
-// not begin, and no attempt is used up.
+// Survey checks the DaemonSet. If it cannot be restarted, the step does not begin, and no attempt
+// is used up.
 func (r Rollouts) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	ds, err := r.look(ctx, m.DaemonSet)
 	if err != nil {
@@ -52,8 +49,6 @@ func (r Rollouts) Survey(ctx context.Context, m engine.Machine) remediations.Sur
 	return remediations.Keeping(beforeRollout(ds, m.Node))
 }
 
-// beforeRollout returns the DaemonSet's state before the rollout, for the record on the Node. It
-// includes the generation, which a rollout must change.
 func beforeRollout(ds *appsv1.DaemonSet, node string) before {
 	return before{
 		Instance: fmt.Sprintf("%s/%d", ds.UID, ds.Generation), Hostname: node, Pool: ds.Namespace + "/" + ds.Name,
@@ -61,8 +56,6 @@ func beforeRollout(ds *appsv1.DaemonSet, node string) before {
 	}
 }
 
-// unchanged returns an error if the DaemonSet's UID or generation has changed since Survey recorded
-// them.
 func unchanged(m engine.Machine, ds *appsv1.DaemonSet) error {
 	var was before
 	if err := m.Before.Read(&was); err != nil {
@@ -134,8 +127,6 @@ func rolledOut(ctx context.Context, client kubernetes.Interface, kept remediatio
 	return out, nil
 }
 
-// look returns the DaemonSet with the name text (namespace/name). It returns an error if the
-// DaemonSet's pods must not be restarted now.
 func (r Rollouts) look(ctx context.Context, text string) (*appsv1.DaemonSet, error) {
 	name, err := namespacedName(text)
 	if err != nil {
@@ -154,8 +145,6 @@ func (r Rollouts) look(ctx context.Context, text string) (*appsv1.DaemonSet, err
 	return ds, nil
 }
 
-// rollable returns "" if the DaemonSet's template may be changed now to restart its pods. Otherwise
-// it returns the reason, for example that the DaemonSet's update strategy would restart nothing.
 func rollable(ds *appsv1.DaemonSet) string {
 	switch s := ds.Status; {
 	case ds.DeletionTimestamp != nil:
@@ -170,8 +159,8 @@ func rollable(ds *appsv1.DaemonSet) string {
 	return ""
 }
 
-// unfinished returns "" if the rollout is complete. Otherwise it returns what is missing, by the
-// same rules as kubectl rollout status.
+// unfinished returns what is missing, by the same rules as kubectl rollout status, or "" if the
+// rollout is complete.
 func unfinished(ds *appsv1.DaemonSet) string {
 	switch s := ds.Status; {
 	case s.ObservedGeneration < ds.Generation:

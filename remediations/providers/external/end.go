@@ -13,21 +13,20 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// stopWithin is how long Drydock waits for a remediator to stop. The wait begins when Drydock marks
-// the remediation object as timed out, after the repair attempt has ended.
+// stopWithin begins when the remediation object is marked as timed out, after the repair attempt
+// has ended.
 const stopWithin = time.Minute
 
-// Ender deletes the remediation objects of attempts that have ended. It finds the objects by a list
-// at each run. So it also finds objects that were left by a crash.
+// Ender deletes the remediation objects of attempts that have ended. It lists the objects at each
+// run, so it also finds those that a crash left behind.
 type Ender struct {
 	*Client
-	// Registry has the remediations (repair steps) that are not part of Drydock itself. Records on
-	// Nodes may name them.
+	// Registry has the repair steps of other programs. Records on Nodes may name them.
 	Registry remediations.Registry
 }
 
-// End goes once through all remediation objects that Drydock made, and deletes those whose attempt
-// has ended. The error joins the errors of all objects.
+// End deletes the remediation objects whose attempt has ended. The error joins the errors of all
+// objects.
 func (e Ender) End(ctx context.Context) error {
 	var all []error
 	for _, t := range e.o.Templates {
@@ -55,9 +54,8 @@ func (e Ender) endAll(ctx context.Context, t remediations.Template) error {
 	return errors.Join(all...)
 }
 
-// end deletes the object if its attempt has ended. If the remediator may still be working, end
-// first sets the annotation timedOutKey, at which remediators stop. A later call deletes the
-// object.
+// If the remediator may still be working, end only sets timedOutKey, at which remediators stop. A
+// later call deletes the object.
 func (e Ender) end(ctx context.Context, api *kubeapi.Client, one *object) error {
 	over, cured, err := e.core.Over(ctx, e.Registry, one.about(), one.Annotations[attemptKey])
 	switch {
@@ -73,7 +71,6 @@ func (e Ender) end(ctx context.Context, api *kubeapi.Client, one *object) error 
 	return api.TakeBack(ctx, kubeapi.Request{Method: http.MethodPatch, Path: plural(one.Kind) + "/" + one.Name, ContentType: "application/merge-patch+json", Body: change})
 }
 
-// stopped reports whether stopWithin has passed since Drydock marked the object as timed out.
 func (e Ender) stopped(one *object) bool {
 	at, err := time.Parse(time.RFC3339, one.Annotations[timedOutKey])
 	return err == nil && e.o.Now().Sub(at) >= stopWithin

@@ -33,13 +33,12 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// Options configure a Client. They are the configuration's section providers.external and some
-// values that are not in this section.
+// Options configure a Client: the section providers.external, and values that are not in the
+// configuration.
 type Options struct {
 	settings.External
 	// API is the connection to the API server.
 	API *rest.Config
-	// Now returns the current time.
 	Now func() time.Time
 	// Templates has the templates that the plans name.
 	Templates []remediations.Template
@@ -69,8 +68,6 @@ func New(o Options) (*Client, error) {
 // the Machines.
 func (c *Client) Requests() int { return 8 + 2*max(0, len(c.o.Templates)-1) }
 
-// places returns one template for each API version, kind and namespace. One list request finds the
-// objects of all templates that agree in these three.
 func places(templates []remediations.Template) (out []remediations.Template) {
 	for _, t := range templates {
 		if !slices.ContainsFunc(out, func(o remediations.Template) bool { return samePlace(o, t) }) {
@@ -84,7 +81,6 @@ func samePlace(a, b remediations.Template) bool {
 	return a.APIVersion == b.APIVersion && a.Kind == b.Kind && a.Namespace == b.Namespace
 }
 
-// of returns a client for the objects of the template's API group, in the template's namespace.
 func (c *Client) of(t remediations.Template) *kubeapi.Client {
 	return c.core.In(t.APIVersion, t.Namespace, "the remediator of the template must be installed")
 }

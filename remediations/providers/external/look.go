@@ -15,8 +15,6 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// look returns the object that Drydock would make for the node, and the Node. It changes nothing.
-// An error is the reason why Drydock must not make the object now.
 func (c *Client) look(ctx context.Context, m engine.Machine) (*object, *corev1.Node, error) {
 	if m.Template == (remediations.Template{}) {
 		return nil, nil, kit.Refuse(kit.Machine, "the request names no template; request the step by a policy whose plan has it")
@@ -60,8 +58,6 @@ func (c *Client) look(ctx context.Context, m engine.Machine) (*object, *corev1.N
 	return made, n, c.alone(ctx, t, made.Name, n)
 }
 
-// alone returns an error if another program may already be repairing the machine: an object with
-// this name exists, or any kind in the plans has an object for the Node.
 func (c *Client) alone(ctx context.Context, own remediations.Template, name string, n *corev1.Node) error {
 	if err := c.free(ctx, own, name, n); err != nil {
 		return err
@@ -77,8 +73,7 @@ func (c *Client) alone(ctx context.Context, own remediations.Template, name stri
 	return nil
 }
 
-// free returns an error if the template's kind has an object for the Node, or an object with that
-// name. name is empty if Drydock makes an object of another kind.
+// name is empty if the new object is of another kind.
 func (c *Client) free(ctx context.Context, t remediations.Template, name string, n *corev1.Node) error {
 	kind := kindOf(t)
 	all, err := kubeapi.List[object](ctx, c.of(t), plural(kind), kind, nil)
@@ -111,15 +106,14 @@ func (c *Client) free(ctx context.Context, t remediations.Template, name string,
 	return nil
 }
 
-// unserved reports whether the API server does not know the template's kind. Then there are no
-// objects of this kind.
+// If the API server does not know the template's kind, there are no objects of this kind.
 func (c *Client) unserved(ctx context.Context, t remediations.Template) bool {
 	a := c.of(t).Send(ctx, kubeapi.Request{Method: http.MethodGet, Path: plural(kindOf(t)), Query: url.Values{"limit": {"1"}}})
 	return a.Err == nil && a.Own == nil && a.Status == http.StatusNotFound
 }
 
-// own gives the object the name of the Node's Machine, and makes the Machine the object's owner.
-// Metal3 finds the host by the name and the owner. The Machine must be in the template's namespace.
+// Metal3 finds the host by the object's name and owner, which must be the Node's Machine in the
+// template's namespace.
 func (c *Client) own(ctx context.Context, made *object, n *corev1.Node, t remediations.Template) error {
 	one, err := c.core.IdleMachineOf(ctx, t.Namespace, n.Name, n.Spec.ProviderID)
 	if err != nil {

@@ -12,20 +12,16 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// Names in OpenShift's Machine API. A MachineDeletionRemediation deletes the machine through this
-// API.
+// Names in OpenShift's Machine API. A MachineDeletionRemediation deletes the machine through it.
 const (
 	machineVersion = "machine.openshift.io/v1beta1"
-	// machines is the namespace where the Machine API has all its Machines.
-	machines = "openshift-machine-api"
-	// machineKey is the Node's annotation that names its Machine (namespace/name). The remediator
-	// deletes the Machine that the annotation names. A kubelet can forge it, so Drydock compares it
-	// with the Machine.
+	machines       = "openshift-machine-api"
+	// machineKey is the Node's annotation with the Machine (namespace/name) that the remediator
+	// deletes. A kubelet can forge it, so it is compared with the Machine.
 	machineKey = "machine.openshift.io/machine"
 	phaseKey   = "machine.openshift.io/instance-state"
 )
 
-// sight has the Node's Machine, and the MachineSet that makes the new one.
 type sight struct {
 	machine *kubeapi.Machine
 	set     kubeapi.MachineSet
@@ -40,9 +36,7 @@ func (c *Client) listMachines(ctx context.Context) ([]kubeapi.Machine, error) {
 	return kubeapi.List[kubeapi.Machine](ctx, c.machines(), "machines", "Machine", nil)
 }
 
-// machineOf returns the Node's Machine and its MachineSet. The Machine must be the one that the
-// remediator would delete. machineOf changes nothing. An error is the reason why the Machine must
-// not be deleted now.
+// machineOf returns the Machine that the remediator would delete.
 func (c *Client) machineOf(ctx context.Context, n *corev1.Node) (*sight, error) {
 	all, err := c.listMachines(ctx)
 	if err != nil {
@@ -81,7 +75,6 @@ func (c *Client) machineOf(ctx context.Context, n *corev1.Node) (*sight, error) 
 	return s, nil
 }
 
-// progress describes how far the Machine API is with the deletion of the Machine.
 func (c *Client) progress(m *kubeapi.Machine) string {
 	if m.DeletionTimestamp == nil {
 		return "nothing has deleted it yet"

@@ -12,17 +12,16 @@ import (
 )
 
 const (
-	// Annotations and a label that all remediators and their clients use in the same way.
+	// All remediators and their clients use these names in the same way.
 	nodeKey     = "remediation.medik8s.io/node-name"
 	templateKey = "remediation.medik8s.io/template-name"
 	timedOutKey = "remediation.medik8s.io/nhc-timed-out"
 	excludeKey  = "remediation.medik8s.io/exclude-from-remediation"
-	// rebootableKey is an annotation on the Node, set by the agent of SelfNodeRemediation on that
-	// node. The agent reboots the Node only if the value is "true".
+	// rebootableKey is set on the Node by the agent of SelfNodeRemediation there. The agent reboots
+	// the Node only if the value is "true".
 	rebootableKey = "is-reboot-capable.self-node-remediation.medik8s.io"
 
-	// attemptKey is the annotation with the ID of Drydock's attempt. madeLabel is a label with the
-	// value madeBy. Both are on each object that Drydock makes, and Drydock finds its objects by
+	// attemptKey and madeLabel are on each object that Drydock makes, and it lists its objects by
 	// the label.
 	attemptKey = remediations.AttemptKey
 	madeLabel  = "app.kubernetes.io/managed-by"
@@ -32,14 +31,11 @@ const (
 	metal3   = "Metal3Remediation"
 )
 
-// kindOf returns the kind of the objects that are made from the template: the template's kind
-// without "Template". plural returns the kind as it is in a URL's path. All known remediators use
-// these forms.
+// All known remediators name their kinds and URLs in these forms.
 func kindOf(t remediations.Template) string { return strings.TrimSuffix(t.Kind, "Template") }
 
 func plural(kind string) string { return strings.ToLower(kind) + "s" }
 
-// object has the fields of a remediation object, or of a template, that Drydock reads or writes.
 type object struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta `json:"metadata"`
@@ -52,8 +48,8 @@ type status struct {
 	Phase      string             `json:"phase,omitempty"`
 }
 
-// about returns the name of the Node that the object is for. By the rule of remediators, this is
-// the value of the annotation nodeKey, or the object's name if there is no annotation.
+// about returns the Node's name by the rule of remediators: the annotation nodeKey, or else the
+// object's name.
 func (o *object) about() string {
 	if node := o.Annotations[nodeKey]; node != "" {
 		return node
@@ -61,7 +57,6 @@ func (o *object) about() string {
 	return o.Name
 }
 
-// specOf returns the spec for objects that are made from the template: spec.template.spec.
 func specOf(template *object) (json.RawMessage, error) {
 	var spec struct {
 		Template struct {

@@ -13,12 +13,10 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// Remediator carries out the repair step external. It makes a remediation object, and a remediator
-// reboots the machine.
+// Remediator makes a remediation object, and a remediator reboots the machine.
 type Remediator struct{ *Client }
 
-// Survey checks the Node before the step. It reports everything that forbids a remediation object
-// now, and changes nothing.
+// Survey returns every reason against a remediation object, and changes nothing.
 func (c Remediator) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	if _, _, err := c.look(ctx, m); err != nil {
 		return c.core.Sentence(err, "the remediation of node %q", m.Node).Survey()
@@ -40,7 +38,7 @@ func (c Remediator) act(ctx context.Context, m engine.Machine, mayStill func() e
 	return c.make(ctx, m, made, mayStill)
 }
 
-// make sends the request for the object once, and returns the outcome.
+// make sends the request once.
 func (c *Client) make(ctx context.Context, m engine.Machine, made *object, mayStill func() error) (remediations.CallOutcome, error) {
 	if m.Attempt == "" {
 		return remediations.CallRefused, kit.Refuse(kit.Machine, "the attempt has no ID, which the object needs")
@@ -55,8 +53,7 @@ func (c *Client) make(ctx context.Context, m engine.Machine, made *object, maySt
 		return outcome, err
 	}
 	// The request may have failed because an object of that name exists. If the object has this
-	// attempt's ID, this attempt made the object, for example if an answer was lost. Otherwise
-	// another client made the object.
+	// attempt's ID, this attempt made it, and the answer was lost.
 	var there object
 	if api.Get(ctx, r.Path+"/"+made.Name, made.Kind, &there) == nil && mine(&there, made) {
 		return remediations.CallAccepted, nil
@@ -64,7 +61,6 @@ func (c *Client) make(ctx context.Context, m engine.Machine, made *object, maySt
 	return outcome, err
 }
 
-// mine reports whether this attempt made the object.
 func mine(shown, made *object) bool {
 	return shown.Kind == made.Kind && shown.Name == made.Name && shown.UID != "" && shown.Annotations[attemptKey] == made.Annotations[attemptKey]
 }

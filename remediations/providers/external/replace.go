@@ -11,11 +11,10 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// Replacer carries out the repair step external-replace. It makes a MachineDeletionRemediation. The
-// remediator deletes the Node's Machine, and the Machine's MachineSet makes a new one.
+// Replacer makes a MachineDeletionRemediation. The remediator deletes the Node's Machine, and the
+// Machine's MachineSet makes a new one.
 type Replacer struct{ *Client }
 
-// read returns the facts that Survey found and that are recorded on the Node.
 func read(kept remediations.Before) (was kubeapi.SetBefore, err error) {
 	if err := kept.Read(&was); err != nil {
 		return was, err
@@ -23,8 +22,7 @@ func read(kept remediations.Before) (was kubeapi.SetBefore, err error) {
 	return was, was.Whole()
 }
 
-// Survey checks the Machine before the step. It reports everything that forbids its deletion, and
-// changes nothing.
+// Survey returns every reason against the Machine's deletion, and changes nothing.
 func (c Replacer) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	s, _, err := c.sight(ctx, m)
 	if err != nil {
@@ -33,7 +31,6 @@ func (c Replacer) Survey(ctx context.Context, m engine.Machine) remediations.Sur
 	return remediations.Keeping(kubeapi.BeforeOf(s.machine, s.machine.Spec.ProviderID, &s.set, s.owned))
 }
 
-// sight returns the Machine, and the object that Drydock would make for it.
 func (c Replacer) sight(ctx context.Context, m engine.Machine) (*sight, *object, error) {
 	made, n, err := c.look(ctx, m)
 	if err != nil {
@@ -64,8 +61,8 @@ func (c Replacer) act(ctx context.Context, m engine.Machine, mayStill func() err
 	return c.make(ctx, m, made, mayStill)
 }
 
-// Replaced reports the progress of the replacement. It uses only the Machines: the object's
-// condition Succeeded is not a proof.
+// Replaced reports the progress of the replacement. It reads only the Machines, because the
+// object's condition Succeeded is not a proof.
 func (c Replacer) Replaced(ctx context.Context, kept remediations.Before) (remediations.Replacement, error) {
 	was, err := read(kept)
 	if err != nil {

@@ -35,7 +35,7 @@ type Client struct {
 }
 
 // New reads the tables of machines, and checks that each agent is an executable program. It runs no
-// agent. nodes must return all Nodes of the cluster.
+// agent.
 func New(o settings.Fence, nodes func(ctx context.Context) ([]*corev1.Node, error)) (*Client, error) {
 	c := &Client{Fence: o, Reporter: kit.Reporter{Secrets: &redact.Keyring{}, Otherwise: kit.Unreached}, nodes: nodes}
 	for i, in := range o.Agents {
@@ -48,25 +48,22 @@ func New(o settings.Fence, nodes func(ctx context.Context) ([]*corev1.Node, erro
 	return c, nil
 }
 
-// step is a repair step that switches a machine off: reboot or powerOff.
 type step struct {
 	*Client
-	// forGood is true for the step powerOff: the machine stays off. This step is also allowed on a
-	// machine that is already off.
+	// forGood is true for powerOff, which is also allowed on a machine that is already off.
 	forGood bool
 }
 
-// Act implements engine.Actuator. For a reboot, it refuses a machine that is already off, because a
-// person may have switched it off on purpose. This does not apply if Drydock switched it off.
+// Act implements engine.Actuator. It does not reboot a machine that is off, because a person may
+// have switched it off on purpose, unless Drydock did.
 func (c step) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	outcome, err := c.off(ctx, m, mayStill)
 	doing := map[bool]string{true: "switching off", false: "rebooting"}[c.forGood]
 	return c.Ended(outcome, err, fmt.Sprintf("%s node %q by its fence agent", doing, m.Node), "the agent was started, so the machine may be off")
 }
 
-// off switches the machine off. Survey has already checked the power state. Without a Survey, off
-// checks the power state itself. powerOff requires the record of a Survey, because only this record
-// can later prove that the machine is off.
+// Without a Survey, off checks the power state itself. powerOff requires the record of a Survey,
+// because only this record can later prove that the machine is off.
 func (c step) off(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	one, err := c.find(ctx, m)
 	switch {
@@ -93,15 +90,11 @@ func (c step) off(ctx context.Context, m engine.Machine, mayStill func() error) 
 	return remediations.CallUnknown, &kit.Refusal{Text: e.Text, Cause: e.Cause}
 }
 
-// errOff is the refusal to reboot a machine that is off. A person may have switched it off on
-// purpose.
+// A person may have switched it off on purpose.
 var errOff = kit.Refuse(kit.Machine, "the machine is off, and Drydock reboots only running machines; switch it on unless it was switched off on purpose")
 
-// offToo reports whether the step is allowed on a machine that is already off.
 func (c step) offToo(m engine.Machine) bool { return c.forGood || m.SwitchedOff }
 
-// allowed returns the Node's machine. It returns an error if the machine's power state forbids the
-// step.
 func (c step) allowed(ctx context.Context, m engine.Machine) (*machine, error) {
 	one, is, err := c.look(ctx, m)
 	if err == nil && is == off && !c.offToo(m) {
@@ -119,15 +112,14 @@ func (c step) Survey(ctx context.Context, m engine.Machine) remediations.Survey 
 	return remediations.Keeping(kept{one.digest(), m.Node, m.SystemUUID})
 }
 
-// Rebooter carries out the repair step reboot. Act switches the machine off, and Complete switches
-// it on again.
+// Rebooter switches the machine off, and then on again in Complete.
 type Rebooter struct{ step }
 
 // NewRebooter returns a Rebooter for the client's machines.
 func NewRebooter(c *Client) Rebooter { return Rebooter{step{Client: c}} }
 
-// Complete implements engine.Completer. If the agent's status says that the machine is off,
-// Complete switches it on. It returns true only if the status says that the machine is on.
+// Complete implements engine.Completer. It returns true only if the agent's status says that the
+// machine is on.
 func (c Rebooter) Complete(ctx context.Context, m engine.Machine, mayStill func() error) (bool, error) {
 	one, is, err := c.look(ctx, m)
 	if err == nil && is == off {
@@ -141,8 +133,7 @@ func (c Rebooter) Complete(ctx context.Context, m engine.Machine, mayStill func(
 	return is == on, nil // after the switch-on, the status of the next call is the proof
 }
 
-// PowerOff carries out the repair step powerOff. The machine stays off, so PowerOff has no
-// Complete.
+// PowerOff switches the machine off, and leaves it off.
 type PowerOff struct{ step }
 
 // NewPowerOff returns a PowerOff for the client's machines.
@@ -170,7 +161,6 @@ func (c *Client) Testify(ctx context.Context, m engine.Machine, _ signs.Sign) si
 	return c.Testimony("the fence agent", is, map[string]signs.Answer{on: signs.Well, off: signs.Ill}[is], err)
 }
 
-// look returns the Node's machine and its power state, from the agent's status.
 func (c *Client) look(ctx context.Context, m engine.Machine) (one *machine, is string, err error) {
 	if one, err = c.find(ctx, m); err != nil {
 		return nil, "", err

@@ -18,7 +18,7 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// maxTable is the largest size of a table of machines, in bytes. Thousands of lines fit.
+// maxTable is in bytes. Thousands of lines fit.
 const maxTable = 1 << 20
 
 type agent struct {
@@ -39,14 +39,12 @@ func newAgent(in settings.Agent) (*agent, error) {
 	return a, err
 }
 
-// machine is the machine behind a Node: the fence agent for it, and the agent's options.
 type machine struct {
 	*agent
 	options map[string]string // without the secrets
 }
 
-// find returns the machine that the configuration has for the Node. It returns an error if this is
-// not certain, or if it is no longer the machine that a Survey has recorded (m.Before).
+// find returns an error if the machine is not certain, or is no longer the machine in m.Before.
 func (c *Client) find(ctx context.Context, m engine.Machine) (*machine, error) {
 	nodes, err := c.nodes(ctx)
 	if err != nil {
@@ -94,21 +92,16 @@ func (c *Client) find(ctx context.Context, m engine.Machine) (*machine, error) {
 	return found[0], nil
 }
 
-// address returns the address of the power device from the agent's options. Agents name this option
-// ipaddr or ip.
 func address(options map[string]string) string { return cmp.Or(options["ipaddr"], options["ip"]) }
 
-// device returns a key for the machine's power device: the agent's program and the device's
-// address.
 func (m *machine) device() string { return m.Program + " " + address(m.options) }
 
-// own reports whether the power device serves only this machine. This is so if the address is set
-// in the machine's line of the table, and not in the agent's options for all its machines.
+// own reports whether the power device serves only this machine: its address is in the machine's
+// line of the table, and not in the agent's options.
 func (m *machine) own() bool { return address(m.options) != address(m.Options) }
 
-// kept has the facts that Survey records on the Node. Machine is a digest of the agent and its
-// options. Later calls refuse if the configuration has changed, so that the digest differs. Node
-// and SystemUUID are needed to find the machine for a later proof.
+// kept is recorded on the Node. Machine is a digest of the agent and its options: later calls
+// refuse if the configuration has changed. Node and SystemUUID find the machine for a later proof.
 type kept struct {
 	Machine    string `json:"machine"`
 	Node       string `json:"node,omitempty"`

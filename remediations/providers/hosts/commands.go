@@ -8,21 +8,19 @@ import (
 	"time"
 )
 
-// restartPrefix is the beginning of a transient unit's name; the name of a real unit follows.
-// systemd restarts the real unit through this transient unit. While the transient unit exists,
-// systemd refuses a second one of the same name.
+// systemd restarts the unit through a transient unit with this prefix. While that exists, systemd
+// refuses a second one of the same name.
 const restartPrefix = "drydock-restart-"
 
-// descriptionPrefix is the beginning of the transient unit's description; the attempt's name
-// follows. The description appears in the host's journal.
+// descriptionPrefix precedes the attempt's name in the transient unit's description, which is in
+// the host's journal.
 const descriptionPrefix = "drydock:"
 
-// command is one command for a host, as separate words. doc.go lists all commands that Drydock
-// uses.
+// command is separate words. doc.go lists all commands for a host.
 type command []string
 
-// show returns the command that reads the state of a unit, and of the transient unit that restarts
-// it. One command reads both, so the two states belong to the same moment.
+// One command reads the unit and the transient unit that restarts it, so the two states belong to
+// the same moment.
 func (c *Client) show(unit string) (command, error) {
 	if err := c.allows(unit); err != nil {
 		return nil, err
@@ -30,7 +28,6 @@ func (c *Client) show(unit string) (command, error) {
 	return command{"/usr/bin/systemctl", "show", "--property=LoadState,ActiveState,SubState,InvocationID,Description", "--", unit, restartPrefix + unit}, nil
 }
 
-// journal returns the command that reads the last 40 lines of a unit's journal.
 func (c *Client) journal(unit string) (command, error) {
 	if err := c.allows(unit); err != nil {
 		return nil, err
@@ -38,9 +35,9 @@ func (c *Client) journal(unit string) (command, error) {
 	return c.asRoot("/usr/bin/journalctl", "--unit="+unit, "--lines=40", "--no-pager", "--output=short-iso"), nil
 }
 
-// restart returns the command that makes a transient unit, which restarts the unit. The restart
-// continues if the SSH connection ends. The transient unit exists for Options.Hold, even if the
-// restart fails: the dash in ExecStartPre ignores a failure.
+// restart makes a transient unit, so the restart continues if the SSH connection ends. The
+// transient unit exists for Options.Hold, even if the restart fails: the dash in ExecStartPre
+// ignores a failure.
 func (c *Client) restart(unit, attempt string) (command, error) {
 	if err := c.allows(unit); err != nil {
 		return nil, err
@@ -53,15 +50,12 @@ func (c *Client) restart(unit, attempt string) (command, error) {
 		"/usr/bin/sleep", strconv.Itoa(int(c.o.Hold/time.Second))), nil
 }
 
-// helper is the path of the script drydock-host on a host (deploy/hosts/drydock-host). Only this
-// script can reboot a host.
+// helper is deploy/hosts/drydock-host. Only this script can reboot a host.
 const helper = "/usr/local/sbin/drydock-host"
 
-// boot returns the command that reads the host's boot ID, and which kinds of reboot the host
-// allows.
 func (c *Client) boot() command { return c.asRoot(helper, "boot") }
 
-// reboot returns the command that reboots the host, if the host's boot ID still equals bootID.
+// reboot does nothing on a host whose boot ID is no longer bootID.
 func (c *Client) reboot(how How, bootID, attempt string) (command, error) {
 	if how != Clean && how != Sysrq {
 		return nil, fmt.Errorf("%q is not a way to reboot", clip(string(how)))
@@ -82,15 +76,13 @@ func (c *Client) asRoot(words ...string) command {
 	return words
 }
 
-// safeArgument matches a word without characters that a shell interprets. spacedArgument also
-// allows spaces, and command.line puts such a word in quotes. sshd passes each command to a shell.
-// One word has spaces: the command in ExecStartPre.
+// sshd passes each command to a shell, so the words have no characters that a shell interprets.
+// Only the command in ExecStartPre has spaces, and is quoted.
 var (
 	safeArgument   = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
 	spacedArgument = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./ -]+$`)
 )
 
-// line returns the command as one line for sshd, with quotes where a word has spaces.
 func (c command) line() (string, error) {
 	words := make([]string, len(c))
 	for i, w := range c {

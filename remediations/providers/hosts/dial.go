@@ -12,20 +12,17 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// maxConnect limits how long a TCP connection may take. A machine that is up accepts a connection
-// within this time, even if the first packet is lost.
+// A machine that is up accepts a connection within maxConnect, even if the first packet is lost.
 const maxConnect = 5 * time.Second
 
-// connection is an SSH connection to a host. It runs one command at a time.
 type connection struct {
 	ssh.Conn
-	address string
-	// identity has Drydock's key and the known hosts from the time when the connection was made.
+	address  string
 	identity *identity
 }
 
-// dial tries the host's addresses in order, until a connection succeeds. The time until ctx's
-// deadline is divided equally among the addresses that are left.
+// dial tries the host's addresses in order. The time until ctx's deadline is divided equally among
+// the addresses that are left.
 func (c *Client) dial(ctx context.Context, h Host) (*connection, error) {
 	id, err := readIdentity(c.o.KeyFile, c.o.KnownHostsFile)
 	if err != nil {
@@ -45,8 +42,6 @@ func (c *Client) dial(ctx context.Context, h Host) (*connection, error) {
 	return nil, together(failed)
 }
 
-// dialOne connects to one address. It takes at most the remaining time divided by shares, the
-// number of addresses that are left.
 func (c *Client) dialOne(ctx context.Context, h Host, address string, id *identity, shares int) (*connection, error) {
 	if deadline, ok := ctx.Deadline(); ok && shares > 1 {
 		var cancel context.CancelFunc
@@ -94,7 +89,6 @@ func (c *Client) dialOne(ctx context.Context, h Host, address string, id *identi
 	return &connection{Conn: conn, address: address, identity: id}, nil
 }
 
-// together joins the errors of all addresses into one error. errors.Is still finds each of them.
 func together(failed []error) error {
 	if len(failed) == 1 {
 		return failed[0]

@@ -13,7 +13,7 @@ var (
 	// ErrUnreachable means that there was no connection, that the connection was cut, or that no
 	// answer came in time.
 	ErrUnreachable = errors.New("the host cannot be reached over SSH")
-	// ErrHostKey means that the host did not prove its identity. Nothing was sent to it.
+	// ErrHostKey means that the host did not prove its identity, and that nothing was sent to it.
 	ErrHostKey = errors.New("the host's key is not known")
 	// errDenied means that the host rejects Drydock's key, or that sudo or drydock-host refuses the
 	// command.
@@ -22,19 +22,15 @@ var (
 	ErrNoUnit = errors.New("the host has no such unit")
 	// ErrBooted means that the host has booted since Drydock decided to reboot it. Nothing was
 	// done.
-	ErrBooted = errors.New("the host has booted since the decision")
-	// errInhibited means that a systemd inhibitor blocks the shutdown of the host.
+	ErrBooted    = errors.New("the host has booted since the decision")
 	errInhibited = errors.New("a shutdown of the host is blocked")
 	// ErrBusy means that the unit is being restarted on the host, or was restarted within
-	// Options.Hold. The error is a *busyError. ErrBusy is the same value as rescue.ErrBusy, because
-	// package rescue compares errors with its own value.
+	// Options.Hold.
 	ErrBusy = rescue.ErrBusy
-	// errSetup means that Drydock's own key or known_hosts file is unusable, so SSH to every host
-	// fails until a person corrects the file.
+	// SSH to every host fails until a person corrects Drydock's own key or known_hosts file.
 	errSetup = errors.New("SSH cannot be used")
 )
 
-// busyError matches ErrBusy. Attempt is the name of the attempt that restarts the unit.
 type busyError struct {
 	Attempt string
 	text    string
@@ -45,8 +41,7 @@ func (e *busyError) Error() string { return e.text }
 // Is reports whether target is ErrBusy.
 func (e *busyError) Is(target error) bool { return target == ErrBusy }
 
-// kindError is an error for people: text is one sentence. errors.Is finds both kind and cause. kind
-// is one of the errors above.
+// text is one sentence for people.
 type kindError struct {
 	kind, cause error
 	text        string
@@ -61,7 +56,7 @@ func (e *kindError) Unwrap() []error {
 	return []error{e.kind, e.cause}
 }
 
-// kinded returns a kindError. The cause may contain text of another program, so clip makes it safe.
+// The cause may contain text of another program, so clip makes it safe.
 func kinded(kind, cause error, format string, args ...any) error {
 	text := fmt.Sprintf(format, args...)
 	if cause != nil {
@@ -70,7 +65,6 @@ func kinded(kind, cause error, format string, args ...any) error {
 	return &kindError{kind: kind, cause: cause, text: text}
 }
 
-// task names the operation, the host and the unit, for the text of an error.
 type task struct{ verb, host, unit string }
 
 func (t task) fail(err error) error {

@@ -24,12 +24,11 @@ import (
 type hostKeys struct {
 	file  string
 	check ssh.HostKeyCallback
-	// authority is true for the number of each line with a certificate authority (@cert-authority).
+	// authority has the numbers of the lines with a certificate authority (@cert-authority).
 	authority map[int]bool
 }
 
-// readHostKeys parses the known_hosts file at path. content is the file's content, which the caller
-// has read before. If the file has changed since then, readHostKeys returns an error.
+// readHostKeys returns an error if the file is no longer content, which the caller has read before.
 func readHostKeys(path string, content []byte) (*hostKeys, error) {
 	check, err := knownhosts.New(path)
 	if err != nil {
@@ -47,20 +46,17 @@ func readHostKeys(path string, content []byte) (*hostKeys, error) {
 	return h, nil
 }
 
-// pinned has the keys that the known_hosts file has for one host. plain are keys of the host
-// itself, and authorities are keys that sign host certificates.
+// plain are keys of the host itself, and authorities are keys that sign host certificates.
 type pinned struct {
 	hosts *hostKeys
-	// subject is the last host:port that was looked up in the file: the host's name, or its address
-	// if the file has no line for the name.
+	// subject is the host:port that was looked up last: the host's name, or its address if the file
+	// has no line for the name.
 	subject            string
 	plain, authorities []knownhosts.KnownKey
-	// subjects has the host's name, and also its address if an operator configured the address. A
-	// line for any of them is a line for this host.
+	// subjects has the host's name, and its address only if an operator configured it.
 	subjects []string
 }
 
-// of returns the keys that the file has for a host. address is where Drydock connects to the host.
 func (h *hostKeys) of(host Host, address string, port int) pinned {
 	p := pinned{hosts: h, subjects: []string{host.Name}}
 	if host.Configured {
@@ -84,10 +80,9 @@ func (h *hostKeys) of(host Host, address string, port int) pinned {
 	return p
 }
 
-// algorithms returns the host key algorithms, the preferred ones first. The algorithms of the known
-// keys are first, so that a host with several keys uses a known one. All others follow, so that an
-// error can name an unknown key that the host uses. Algorithms for certificates are included only
-// if the file has an authority.
+// algorithms has those of known keys first, so that a host with several keys uses a known one. All
+// others follow, so that an error can name the host's unknown key. Algorithms for certificates need
+// an authority in the file.
 func (p pinned) algorithms() []string {
 	var out []string
 	if len(p.authorities) > 0 {
@@ -113,7 +108,7 @@ var (
 	certificates = []string{ssh.CertAlgoED25519v01, ssh.CertAlgoECDSA256v01, ssh.CertAlgoECDSA384v01, ssh.CertAlgoECDSA521v01, ssh.CertAlgoRSASHA512v01, ssh.CertAlgoRSASHA256v01}
 )
 
-// algorithmsOf returns the signature algorithms for a key type, without SHA-1.
+// algorithmsOf leaves out SHA-1.
 func algorithmsOf(keyType string) []string {
 	if keyType == ssh.KeyAlgoRSA {
 		return []string{ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256}
@@ -124,8 +119,7 @@ func algorithmsOf(keyType string) []string {
 	return nil
 }
 
-// verify checks the key that a host uses to identify itself. If the key is not the host's, the
-// error is ErrHostKey and names the key.
+// If the key is not the host's, the error is ErrHostKey and names the key.
 func (p pinned) verify(key ssh.PublicKey, remote net.Addr) error {
 	seen := key
 	certificate, vouched := key.(*ssh.Certificate)
@@ -156,7 +150,6 @@ func (p pinned) verify(key ssh.PublicKey, remote net.Addr) error {
 	return kinded(ErrHostKey, nil, "the host showed the key %s, but %s has %s; if the host was rebuilt, correct the line; if not, an attacker may be between Drydock and the host", fingerprint(seen), p.hosts.file, p.known())
 }
 
-// known describes up to three of the keys that the file has for the host, for a message.
 func (p pinned) known() string {
 	var out []string
 	for _, k := range p.plain {
@@ -171,15 +164,15 @@ func (p pinned) known() string {
 	return strings.Join(out, ", ")
 }
 
-// noKey is a key that is in no file. Drydock looks it up, because the library's error for an
-// unknown key lists all keys that the file has for the host.
+// noKey is looked up because the library's error for an unknown key lists all keys that the file
+// has for the host.
 type noKey struct{}
 
 func (noKey) Type() string                        { return "none" }
 func (noKey) Marshal() []byte                     { return []byte("nobody's") }
 func (noKey) Verify([]byte, *ssh.Signature) error { return errors.New("this key signs nothing") }
 
-// nowhere is a placeholder for a parameter of the library, the network address of the host.
+// nowhere stands for the host's network address, which the library requires.
 type nowhere struct{}
 
 func (nowhere) Network() string { return "tcp" }

@@ -12,26 +12,25 @@ import (
 )
 
 const (
-	// defaultHold is the default of Options.Hold; minHold and maxHold are its limits.
 	defaultHold, minHold, maxHold = time.Minute, time.Second, 10 * time.Minute
-	// defaultKeep is how long an unused connection stays open. It is longer than the time between a
-	// provider's Survey and its Act, so that both use one connection.
+	// defaultKeep is longer than the time between a Survey and its Act, so that both use one
+	// connection.
 	defaultKeep = 30 * time.Second
 )
 
-// Options configure a Client. They are the configuration's section providers.hosts and two
-// durations that are not in the configuration.
+// Options configure a Client: the section providers.hosts, and two durations that are not in the
+// configuration.
 type Options struct {
 	settings.Hosts
-	// Hold is how long the transient unit of a restart exists on the host. Meanwhile systemd
-	// refuses another restart of the same unit. Hold must be whole seconds. The default is 1 min.
+	// Hold is how long the transient unit of a restart exists, while systemd refuses another
+	// restart of the same unit. It must be whole seconds. The default is 1 min.
 	Hold time.Duration
 	// Keep is how long an unused connection stays open. The default is 30 s.
 	Keep time.Duration
 }
 
-// Client reads the state of units on hosts, restarts units, and reboots hosts. It is safe for
-// concurrent use. Commands for the same host run one after the other, over one connection.
+// Client runs commands on hosts over SSH. It is safe for concurrent use. Commands for the same host
+// run one after the other, over one connection.
 type Client struct {
 	o     Options
 	units []string // those that steps may restart
@@ -40,7 +39,6 @@ type Client struct {
 }
 
 // New checks the options, and reads the key file and the known_hosts file. It opens no connection.
-// An error names the option that is missing or wrong.
 func New(o Options) (*Client, error) {
 	for _, d := range []struct {
 		to   *time.Duration
@@ -67,17 +65,14 @@ func New(o Options) (*Client, error) {
 
 // Status is the state of a unit, as systemd reports it.
 type Status struct {
-	// Loaded is true if the host has the unit, and the unit is not masked. Active is true if the
-	// unit runs.
+	// Loaded is true if the host has the unit, and the unit is not masked.
 	Loaded, Active bool
 	// State is systemd's own text, for example active/running or activating/auto-restart.
 	State string
-	// InvocationID changes each time the unit is started; it is empty if the unit was never
-	// started.
+	// InvocationID changes at each start of the unit. It is empty if the unit was never started.
 	InvocationID string
-	// Restarting is the name of the attempt that is restarting the unit, or has restarted it within
-	// Options.Hold. It is empty if there is no such attempt. If another program made the transient
-	// unit, Restarting is the description of that unit.
+	// Restarting is the attempt that is restarting the unit, or did within Options.Hold. If another
+	// program made the transient unit, it is the description of that unit.
 	Restarting string
 }
 
@@ -108,8 +103,8 @@ func (c *Client) Status(ctx context.Context, h Host, unit string) (Status, error
 	return s, nil
 }
 
-// Evidence returns the last lines of the unit's journal: at most 4 KiB, without control characters
-// other than line ends.
+// Evidence returns the last lines of the unit's journal: at most 4 KiB, and printable except for
+// line ends.
 func (c *Client) Evidence(ctx context.Context, h Host, unit string) (string, error) {
 	t := task{"reading the journal of", h.Name, unit}
 	journal, err := c.journal(unit)
@@ -128,7 +123,7 @@ func (c *Client) Evidence(ctx context.Context, h Host, unit string) (string, err
 	return lastLines(a.stdout.String(), maxEvidence), nil
 }
 
-// Close closes all connections that are not in use. The Client opens new ones when it needs them.
+// Close closes all connections that are not in use. Later calls open new ones.
 func (c *Client) Close() {
 	c.mu.Lock()
 	lines := make([]*line, 0, len(c.lines))
@@ -141,11 +136,9 @@ func (c *Client) Close() {
 	}
 }
 
-// maxEvidence limits the text that Evidence returns, in bytes.
+// maxEvidence is in bytes.
 const maxEvidence = 4 << 10
 
-// readStatus parses the output of the command from Client.show. First are the properties of the
-// unit, then the properties of the transient unit that restarts it.
 func readStatus(said string) (Status, error) {
 	blocks := strings.Split(strings.TrimSpace(strings.ReplaceAll(said, "\r", "")), "\n\n")
 	if len(blocks) != 2 {

@@ -11,22 +11,18 @@ import (
 	"drydock.dev/drydock/internal/secretfile"
 )
 
-// maxKey and maxKnownHosts are the largest sizes of the key file and the known_hosts file, in
-// bytes.
 const (
 	maxKey        = 64 << 10
 	maxKnownHosts = 4 << 20
 )
 
-// identity has Drydock's key and the known hosts, as they were when the two files were read.
 type identity struct {
 	signer ssh.Signer
 	hosts  *hostKeys
-	// digest is a hash of both files. It shows whether a file has changed.
 	digest [sha256.Size]byte
 }
 
-// readIdentity reads the key file and the known_hosts file. Errors never contain a part of the key.
+// Errors never contain a part of the key.
 func readIdentity(keyFile, knownHostsFile string) (*identity, error) {
 	key, err := secretfile.Read("the SSH key file", keyFile, maxKey)
 	if err != nil {
@@ -54,7 +50,7 @@ func readIdentity(keyFile, knownHostsFile string) (*identity, error) {
 	return id, nil
 }
 
-// fingerprint returns the key's type and SHA-256 fingerprint, in the form of ssh-keygen -l.
+// fingerprint has the form of ssh-keygen -l.
 func fingerprint(key ssh.PublicKey) string {
 	return fmt.Sprintf("%s %s", key.Type(), ssh.FingerprintSHA256(key))
 }

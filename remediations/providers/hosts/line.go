@@ -8,25 +8,22 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// maxPing limits how long Drydock waits for the answer to a keepalive on an idle connection. A
-// machine that has lost power never answers.
+// maxPing is the limit for a keepalive on an idle connection. A machine that has lost power never
+// answers.
 const maxPing = 3 * time.Second
 
-// line holds the only SSH connection to a host. Commands use it one after the other.
 type line struct {
 	client *Client
 	name   string
-	// users is the number of commands that hold turn or wait for it. The client's mutex guards
-	// users.
+	// users is the number of commands that hold turn or wait for it. The client's mutex guards it.
 	users int
-	// turn is held by the command that uses the host now. Only this command may use conn and idle.
+	// Only the command that holds turn may use conn and idle.
 	turn *semaphore.Weighted
 	conn *connection
 	idle *time.Timer
 }
 
-// take waits until no other command uses the host, and returns the host's line. The caller must
-// call give afterwards.
+// take waits until no other command uses the host. The caller must call give afterwards.
 func (c *Client) take(ctx context.Context, h Host) (*line, error) {
 	c.mu.Lock()
 	l := c.lines[h.Name]
@@ -46,7 +43,6 @@ func (c *Client) take(ctx context.Context, h Host) (*line, error) {
 	return l, nil
 }
 
-// give releases the line for the next command. An open connection stays open for Options.Keep.
 func (l *line) give() {
 	if l.conn != nil {
 		l.idle = time.AfterFunc(l.client.o.Keep, l.hangUpIfIdle)
@@ -55,8 +51,6 @@ func (l *line) give() {
 	l.leave()
 }
 
-// leave reduces users by one. If the line then has no users and no connection, leave removes the
-// line from the client.
 func (l *line) leave() {
 	l.client.mu.Lock()
 	defer l.client.mu.Unlock()
@@ -88,9 +82,8 @@ func (l *line) hangUp() {
 	}
 }
 
-// open makes sure that the line has a usable connection. It replaces a connection that does not
-// answer, or whose address the host no longer has. It also replaces the connection if the key or
-// known_hosts file has changed.
+// open replaces a connection that does not answer, whose address the host no longer has, or whose
+// key or known_hosts file has changed.
 func (l *line) open(ctx context.Context, h Host) error {
 	if l.conn != nil && !l.good(ctx, h) {
 		l.hangUp()

@@ -16,8 +16,8 @@ import (
 
 // The forms that are allowed for names in a command, and for values in a host's answer.
 var (
-	// unitName matches no dash at the beginning, because systemctl would read the name as an
-	// option. It matches no character that a shell or systemd interprets.
+	// A dash at the beginning would be an option of systemctl. No other character is special to a
+	// shell or systemd.
 	unitName    = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9:_.@-]*\.service$`)
 	attemptName = regexp.MustCompile(`^[a-z0-9-]{1,64}$`)
 	stateWord   = regexp.MustCompile(`^[a-z-]{1,32}$`)
@@ -25,19 +25,16 @@ var (
 	invocation  = regexp.MustCompile(`^([0-9a-f]{32})?$`)
 )
 
-// maxUnit is the longest name of a unit, in bytes. systemd allows 255 bytes, and restartPrefix is
-// added to the name.
+// maxUnit is in bytes. systemd allows 255, and restartPrefix is added to the name.
 const maxUnit = 200
 
-// Host is a machine that Drydock reaches over SSH.
+// Host is a machine that is reached over SSH.
 type Host struct {
-	// Name is the name of the machine's Node. Addresses has the machine's IP addresses. Drydock
-	// tries them in this order.
+	// Name is the Node's name. Addresses are IP addresses, tried in this order.
 	Name      string
 	Addresses []string
-	// Configured means that an operator wrote the addresses in the configuration. Then lines of
-	// known_hosts for these addresses are valid for the host. Otherwise the kubelet reported the
-	// addresses, and only lines for the name are valid.
+	// Configured means that an operator wrote the addresses, so lines of known_hosts for them are
+	// valid. Addresses from the kubelet need a line for the name.
 	Configured bool
 }
 
@@ -59,9 +56,8 @@ func (h Host) check() error {
 	return nil
 }
 
-// ofNode returns the host of a Node. The host has the Node's addresses of the given types, in the
-// order of types. Values that are not IP addresses, or that cannot belong to a machine, are
-// skipped. If no address remains, ofNode returns an error.
+// ofNode keeps the order of types, and skips values that are not IP addresses or cannot belong to a
+// machine. It returns an error if no address remains.
 func ofNode(n *corev1.Node, types []corev1.NodeAddressType) (Host, error) {
 	h := Host{Name: n.Name}
 	for _, t := range types {
@@ -87,7 +83,6 @@ func checkUnit(unit string) error {
 	return nil
 }
 
-// allows returns an error unless providers.hosts of the configuration names the unit.
 func (c *Client) allows(unit string) error {
 	if !slices.Contains(c.units, unit) {
 		return fmt.Errorf("the unit %q is not one of those that Drydock may restart (%s); add it to providers.hosts.units", clip(unit), strings.Join(c.units, ", "))

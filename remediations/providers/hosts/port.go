@@ -16,25 +16,24 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// Nodes reads a Node from the API server. Drydock's cache does not keep the addresses of Nodes. Old
-// addresses from a cache would be dangerous, because they may now belong to another machine.
+// Nodes reads a Node from the API server, and not from a cache: an old address may now belong to
+// another machine.
 type Nodes interface {
 	Get(ctx context.Context, name string, o metav1.GetOptions) (*corev1.Node, error)
 }
 
-// Machines finds the host of a Node, and calls it through the Client.
+// Machines finds the host of a Node.
 type Machines struct {
 	Client *Client
 	Nodes  Nodes
-	// Types has the types of Node addresses that Drydock uses, the preferred ones first.
+	// Types are the types of Node addresses to use, the preferred ones first.
 	Types []corev1.NodeAddressType
 }
 
-// nodeWithin limits one read of a Node. A call must be sent within ten seconds after Drydock has
-// written its intent. Two reads of a Node must fit into this time.
+// Two reads of a Node must fit into the ten seconds within which a call must be sent after its
+// intent is written.
 const nodeWithin = 3 * time.Second
 
-// of returns the host of the Node m.Node, and the Node, which it reads from the API server.
 func (s Machines) of(ctx context.Context, m engine.Machine) (Host, *corev1.Node, error) {
 	reading, cancel := context.WithTimeout(ctx, nodeWithin)
 	defer cancel()
@@ -53,11 +52,10 @@ func (s Machines) of(ctx context.Context, m engine.Machine) (Host, *corev1.Node,
 	return host, n, err
 }
 
-// Unit carries out the repair steps that restart a systemd unit on a Node's machine.
+// Unit restarts a systemd unit on a Node's machine.
 type Unit struct {
 	Machines
-	// Name is the unit's name. If it is empty, Drydock restarts the unit that the plan's step
-	// names.
+	// Name is the unit's name. Empty means the unit that the plan's step names.
 	Name string
 }
 
@@ -71,8 +69,8 @@ func (u Unit) Act(ctx context.Context, m engine.Machine, mayStill func() error) 
 	return outcome, unreached(err)
 }
 
-// Survey reads the unit's state and its last journal lines before the step. If the host is
-// unreachable, the step does not begin, and no attempt is used up.
+// Survey reads the unit's state and its last journal lines. If the host is unreachable, the step
+// does not begin, and no attempt is used up.
 func (u Unit) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	unit := cmp.Or(u.Name, m.Unit)
 	host, _, err := u.of(ctx, m)
@@ -93,14 +91,14 @@ func (u Unit) Survey(ctx context.Context, m engine.Machine) remediations.Survey 
 	return s
 }
 
-// Rebooter carries out the repair step reboot or sysrq on a Node's machine.
+// Rebooter reboots a Node's machine, by the step reboot or sysrq.
 type Rebooter struct {
 	Machines
 	How How
 }
 
-// before has the boot ID that Survey found. Drydock records it on the Node before the reboot. The
-// reboot is carried out only while the host still has this boot ID.
+// BootID is recorded on the Node before the reboot, which is carried out only while the host still
+// has it.
 type before struct {
 	BootID string `json:"bootID"`
 }
@@ -119,9 +117,9 @@ func (r Rebooter) Act(ctx context.Context, m engine.Machine, mayStill func() err
 	return outcome, unreached(err)
 }
 
-// Survey reads the host's boot ID, which must equal the boot ID in the Node's status. If they
-// differ, the host is another machine, or the kubelet has not started since the last boot. In both
-// cases, a new boot ID on the Node would not prove that Drydock rebooted the machine.
+// Survey requires that the host's boot ID equals the one in the Node's status. Otherwise the host
+// is another machine, or the kubelet has not started since the last boot. A new boot ID would then
+// not prove a reboot by Drydock.
 func (r Rebooter) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	host, n, err := r.of(ctx, m)
 	if err != nil {
@@ -141,14 +139,11 @@ func (r Rebooter) Survey(ctx context.Context, m engine.Machine) remediations.Sur
 	return remediations.Keeping(before{BootID: is.ID})
 }
 
-// passing converts the error into a refusal that concerns only this host. Drydock tries again soon.
 func passing(err error) error {
 	return &kit.Refusal{Why: kit.Unreached, Text: err.Error(), Cause: err}
 }
 
-// unreached calls the function passing for two errors: the host could not be reached, or mayStill
-// stopped the command. A slow host may be the reason why mayStill stopped the command. unreached
-// does not change any other error.
+// A slow host may be the reason why mayStill stopped the command, so both errors count as passing.
 func unreached(err error) error {
 	if no := (withheld{}); errors.Is(err, ErrUnreachable) || errors.As(err, &no) {
 		return passing(err)
@@ -158,9 +153,8 @@ func unreached(err error) error {
 
 func surveyOf(err error) remediations.Survey { return refusalOf(err).Survey() }
 
-// refusalOf converts the error into a refusal, and sets its concern. The refusal concerns more than
-// one host only if Drydock's own key or known_hosts file is unusable, or if the error itself says
-// so.
+// The refusal concerns more than one host only if Drydock's own key or known_hosts file is
+// unusable, or if the error itself says so.
 func refusalOf(err error) *kit.Refusal {
 	e := &kit.Refusal{Why: kit.While, Text: err.Error(), Cause: err}
 	switch {
@@ -177,17 +171,16 @@ func refusalOf(err error) *kit.Refusal {
 	return e
 }
 
-// evidenceFor limits the read of a kubelet's last journal lines. A restart does not need these
-// lines, and the command must be sent within ten seconds of Drydock's decision.
+// A restart does not need the journal lines, and the command must be sent within ten seconds of the
+// decision.
 const evidenceFor = 3 * time.Second
 
-// Kubelets is for the repair of API servers (package rescue). It observes the API servers on the
-// control-plane hosts, and restarts the kubelets of these hosts.
+// Kubelets observes the API servers on the control-plane hosts, and restarts the kubelets of these
+// hosts.
 type Kubelets struct {
 	*ControlPlane
 	Client *Client
-	// Unit is the name of the kubelet's unit.
-	Unit string
+	Unit   string
 }
 
 // Restart implements rescue.Hosts.

@@ -19,16 +19,16 @@ const (
 	Sysrq How = "sysrq"
 )
 
-// Boot is the present boot of a host, and the kinds of reboot that the host allows.
+// Boot is the present boot of a host.
 type Boot struct {
 	// ID is the kernel's boot ID, which changes with each boot.
 	ID string
-	// Sysrq is true if the host allows both Sysrq and Clean. Otherwise it allows only Clean.
+	// Sysrq is true if the host allows both Sysrq and Clean, and not only Clean.
 	Sysrq bool
 }
 
-// Boot reads the host's boot ID, and the kinds of reboot that the host allows. If the host allows
-// none, the error is errDenied.
+// Boot reads the host's boot ID, and which kinds of reboot the host allows. If it allows none, the
+// error is errDenied.
 func (c *Client) Boot(ctx context.Context, h Host) (Boot, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
 	defer cancel()
@@ -85,9 +85,6 @@ func (c *Client) Reboot(ctx context.Context, h Host, how How, bootID, attempt st
 	return remediations.CallUnknown, kinded(errUnsettled, err, "rebooting host %q: the reboot may have been done; treat it as done, and check whether the host boots", clip(h.Name))
 }
 
-// against returns the reason why the host must not be rebooted: the host's boot ID is no longer
-// bootID, or the host does not allow this kind of reboot. It returns nil if the host may be
-// rebooted.
 func (b Boot) against(how How, bootID string) error {
 	switch {
 	case b.ID != bootID:

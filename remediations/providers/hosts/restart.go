@@ -11,9 +11,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// lookFirst is the wait before the unit's state is read a second time after a restart. Each further
-// wait is twice as long, up to lookMost. The first wait is short, because most restarts take a
-// moment.
+// Most restarts take a moment, so the first wait is short. Each further wait is twice as long, up
+// to lookMost.
 const (
 	lookFirst = 200 * time.Millisecond
 	lookMost  = 2 * time.Second
@@ -62,9 +61,8 @@ func (c *Client) Restart(ctx context.Context, h Host, unit, attempt string, mayS
 	return remediations.CallRefused, t.fail(fmt.Errorf("nothing was done: %w", err))
 }
 
-// certain reports whether a command that ended with err certainly did nothing. This is so only if a
-// program refused the command before the command had an effect. This program is systemd, or one
-// that runs before systemd.
+// A failed command certainly did nothing only if systemd, or a program that runs before it, refused
+// the command.
 func (a *answer) certain(err error) bool {
 	if !a.ended {
 		return false
@@ -119,5 +117,4 @@ func (c *Client) settle(ctx context.Context, h Host, t task, before Status, atte
 	return remediations.CallUnknown, t.fail(kinded(errUnsettled, last, "the restart may have been done: %s; treat it as done, and check the unit on the host", sent))
 }
 
-// errUnsettled is the error of a command that was sent and whose effect is unknown.
 var errUnsettled = errors.New("the effect of the command is unknown")

@@ -14,18 +14,15 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// maxOutput limits the standard output of a command, in bytes. 40 journal lines fit, unless all of
-// them have the greatest possible length.
+// maxOutput is in bytes. 40 journal lines fit, unless all of them have the greatest possible
+// length.
 const maxOutput = 1 << 20
 
-// maxComplaint is how many bytes of a command's standard error are kept.
+// maxComplaint is in bytes, of a command's standard error.
 const maxComplaint = 4 << 10
 
-// answer is the result of one command on a host.
 type answer struct {
-	// sent is true if the command may have started.
-	sent bool
-	// ended is true if the command has ended. code is its exit code.
+	sent  bool
 	ended bool
 	code  int
 	// followed is closed when the final values of ended and code are set.
@@ -33,9 +30,8 @@ type answer struct {
 	stdout, stderr strings.Builder
 }
 
-// run executes one command on a host. If may is not nil, run calls it right before it sends the
-// command. On an error, answer.sent shows what may have happened. If sent is false, nothing
-// happened. If sent is true, the command's effect is unknown.
+// run calls may, if it is not nil, right before it sends the command. After an error, nothing
+// happened if answer.sent is false. If it is true, the command's effect is unknown.
 func (c *Client) run(ctx context.Context, h Host, cmd command, may func() error) (*answer, error) {
 	a := &answer{}
 	text, err := cmd.line()
@@ -75,7 +71,7 @@ func (c *Client) run(ctx context.Context, h Host, cmd command, may func() error)
 	return a, err
 }
 
-// withheld wraps the error of mayStill, the caller's last check. The command was not sent.
+// withheld wraps the error of mayStill: the command was not sent.
 type withheld struct{ error }
 
 func (w withheld) Unwrap() error { return w.error }
@@ -119,7 +115,6 @@ func (a *answer) execute(ctx context.Context, conn *connection, text string, may
 	return nil
 }
 
-// follow stores the command's exit code in a. It ends when the SSH channel is closed.
 func (a *answer) follow(requests <-chan *ssh.Request) {
 	for r := range requests {
 		if r.Type == "exit-status" {
@@ -136,8 +131,8 @@ func (a *answer) follow(requests <-chan *ssh.Request) {
 
 var errTooMuch = fmt.Errorf("the command printed more than %d bytes; check the user's shell and profile on the host", maxOutput)
 
-// read reads the command's standard output to its end. Of the standard error it keeps only the
-// beginning. If the command prints too much, read returns an error.
+// read keeps only the beginning of the standard error. It returns an error if the standard output
+// is too long.
 func (a *answer) read(channel ssh.Channel, conn *connection) error {
 	var both sync.WaitGroup
 	var tooMuch [2]error
@@ -161,13 +156,14 @@ func (a *answer) read(channel ssh.Channel, conn *connection) error {
 	return errors.Join(tooMuch[:]...)
 }
 
-// sudoDenied matches the messages of sudo when it refuses to run a command. Other messages prove
-// nothing: after "unable to resolve host", for example, sudo still runs the command.
+// sudo runs the command after other messages, for example after "unable to resolve host", so only
+// these prove a refusal.
 var sudoDenied = regexp.MustCompile(`(?m)^(?:sudo: .*(?:a password is required|interactive authentication is required|a terminal is required|no tty present|` +
 	`must have a tty|no valid sudoers sources found|must be owned by uid 0 and have the setuid bit set|: command not found)|` +
 	`Sorry, user \S+ (?:is not allowed to execute|may not run sudo) |\S+ is not (?:in the sudoers file|allowed to run sudo on ))`)
 
-// Messages of drydock-host, systemd-run and polkit. Each shows that the command did nothing.
+// Each of these messages of drydock-host, systemd-run and polkit shows that the command did
+// nothing.
 var (
 	bootedSince  = regexp.MustCompile(`drydock-host: booted since`)
 	inhibited    = regexp.MustCompile(`drydock-host: inhibited`)
@@ -176,8 +172,6 @@ var (
 	polkitDenied = regexp.MustCompile(`Access denied|nteractive authentication required`)
 )
 
-// failure returns why a command failed, from its exit code and its standard error. It returns nil
-// if the exit code is 0.
 func (a *answer) failure() error {
 	if a.code == 0 {
 		return nil

@@ -22,37 +22,32 @@ import (
 
 const (
 	defaultAPIPort = 6443
-	// defaultLook is the default of Timeout. A caller waits 5 s for the results, so one observation
-	// must take less.
+	// A caller waits 5 s for the results, so one observation must take less.
 	defaultLook = 4 * time.Second
-	// maxCA, maxHeader and maxBody limit how many bytes Drydock reads of the CA file, and of the
-	// header and the body of an answer.
+	// maxCA, maxHeader and maxBody are in bytes.
 	maxCA, maxHeader, maxBody = 1 << 20, 16 << 10, 16 << 10
 )
 
-// ControlPlaneOptions has the hosts of the API servers, and the certificate authorities that sign
-// their certificates.
+// ControlPlaneOptions configures a ControlPlane.
 type ControlPlaneOptions struct {
 	// Hosts are the hosts that run an API server. Required.
 	Hosts []Host
 	// Port is the TCP port of the API servers. The default is 6443.
 	Port int
-	// CAFile is a file with the authorities' certificates in PEM. It is read again for each
-	// observation. If CAFile is empty, CA has the certificates. One of the two is required, because
-	// the authorities of the operating system are never used.
+	// CAFile is a PEM file, read again for each observation. If it is empty, CA has the
+	// certificates. One of the two is required: the authorities of the operating system are never
+	// used.
 	CAFile string
 	CA     []byte
 	// Timeout limits one observation of all API servers. The default is 4 s.
 	Timeout time.Duration
-	// Now returns the current time, which is recorded as the start of each observation.
-	Now func() time.Time
+	Now     func() time.Time
 }
 
 // ControlPlane observes API servers: it requests /readyz from each of them.
 type ControlPlane struct{ o ControlPlaneOptions }
 
-// NewControlPlane checks the options. It sends no request. An error names the missing or wrong
-// option.
+// NewControlPlane checks the options. It sends no request.
 func NewControlPlane(o ControlPlaneOptions) (*ControlPlane, error) {
 	if o.Port == 0 {
 		o.Port = defaultAPIPort
@@ -85,7 +80,7 @@ func NewControlPlane(o ControlPlaneOptions) (*ControlPlane, error) {
 	return c, nil
 }
 
-// Host returns the control-plane host with that name. It returns false if there is no such host.
+// Host returns the control-plane host with that name, or false.
 func (c *ControlPlane) Host(name string) (Host, bool) {
 	i := slices.IndexFunc(c.o.Hosts, func(h Host) bool { return h.Name == name })
 	if i < 0 {
@@ -95,8 +90,8 @@ func (c *ControlPlane) Host(name string) (Host, bool) {
 }
 
 // Sights requests /readyz from the API servers of all hosts, at all their addresses, in parallel.
-// The result is by host name. A host is ready if at least one address answers that it is ready, and
-// failing if all addresses fail. Otherwise its state is unknown.
+// The result is by host name. A host is ready if one address says so, failing if all addresses
+// fail, and otherwise unknown.
 func (c *ControlPlane) Sights(ctx context.Context) map[string]apiserver.HostSight {
 	at := c.o.Now()
 	roots, err := c.authorities()
@@ -126,8 +121,6 @@ func (c *ControlPlane) Sights(ctx context.Context) map[string]apiserver.HostSigh
 	return out
 }
 
-// all returns the state HostUnknown for every host. err is the reason why no host could be
-// observed.
 func (c *ControlPlane) all(at time.Time, err error) map[string]apiserver.HostSight {
 	out := map[string]apiserver.HostSight{}
 	for _, h := range c.o.Hosts {
@@ -136,7 +129,6 @@ func (c *ControlPlane) all(at time.Time, err error) map[string]apiserver.HostSig
 	return out
 }
 
-// combine merges the results of a host's addresses into one result for the host.
 func combine(h Host, seen []apiserver.HostSight) apiserver.HostSight {
 	out := seen[0]
 	if len(seen) == 1 {
@@ -156,7 +148,6 @@ func combine(h Host, seen []apiserver.HostSight) apiserver.HostSight {
 	return out
 }
 
-// ask requests /readyz from the API server on one host, at one of its addresses.
 func (c *ControlPlane) ask(ctx context.Context, client *http.Client, name, address string, at time.Time) apiserver.HostSight {
 	target := url.URL{Scheme: "https", Host: net.JoinHostPort(address, strconv.Itoa(c.o.Port)), Path: "/readyz"}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
@@ -182,8 +173,8 @@ func (c *ControlPlane) ask(ctx context.Context, client *http.Client, name, addre
 	return s
 }
 
-// failingChecks returns the names of up to five checks that the API server reports as failed. Their
-// lines in the answer of /readyz begin with [-].
+// failingChecks returns up to five names. The lines of failed checks begin with [-] in the answer
+// of /readyz.
 func failingChecks(body io.Reader) string {
 	text, _ := io.ReadAll(io.LimitReader(body, maxBody))
 	var out []string
@@ -196,8 +187,7 @@ func failingChecks(body io.Reader) string {
 	return clip(strings.Join(out, ", "))
 }
 
-// newAsker returns an HTTP client that follows no redirect and uses no proxy. So an answer is
-// always from the host itself.
+// newAsker follows no redirect and uses no proxy, so an answer is always from the host itself.
 func newAsker(roots *x509.CertPool) *http.Client {
 	return &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

@@ -7,15 +7,13 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// maxText is how many bytes of another program's text Drydock quotes in a message.
+// maxText is in bytes.
 const maxText = 200
 
-// clip makes a text of another program safe for a message: one printable line of at most maxText
-// bytes.
 func clip(s string) string { return text.Line(s, maxText) }
 
-// lastLines returns the end of a text, with printable characters only. most limits its length in
-// bytes. The result begins with a whole line, unless the last line alone is too long.
+// lastLines returns at most most bytes of printable characters. It begins with a whole line, unless
+// the last line alone is too long.
 func lastLines(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
 		switch {

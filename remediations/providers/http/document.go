@@ -11,8 +11,6 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// machine has the data that a Node shows about its machine. The receiver uses this data to find the
-// machine.
 type machine struct {
 	Node       string `json:"node"`
 	UID        string `json:"uid"`
@@ -21,8 +19,6 @@ type machine struct {
 	BootID     string `json:"bootID"`
 }
 
-// documentOf returns the document that requests the action (reboot, powerOff or replace) from the
-// receiver.
 func documentOf(action string, m engine.Machine) document {
 	d := document{Action: action, machine: machineOf(m), Attempt: m.Attempt, Soft: m.Soft, Policy: m.Policy, Deadline: m.Deadline.UTC().Truncate(time.Second)}
 	if m.Alert != nil {
@@ -35,8 +31,7 @@ func machineOf(m engine.Machine) machine {
 	return machine{Node: m.Node, UID: m.UID, ProviderID: m.ProviderID, SystemUUID: m.SystemUUID, BootID: m.BootID}
 }
 
-// document is the JSON document that Drydock sends to the receiver. docs/http-request.schema.json
-// describes it.
+// docs/http-request.schema.json describes the document.
 type document struct {
 	Version string `json:"version"`
 	Action  string `json:"action"`
@@ -55,7 +50,6 @@ type alert struct {
 	Labels map[string]string `json:"labels"`
 }
 
-// observe is the action that requests the machine's state and changes nothing.
 const observe = "observe"
 
 // The states of a machine, and the states of the receiver's last job on it.
@@ -64,18 +58,16 @@ const (
 	working, done, failed       = "working", "done", "failed"
 )
 
-// runs has, for each state of the machine, the answer to "does the machine run?". For "gone" the
-// answer is unknown, because the receiver may mean an earlier machine of this Node.
+// For "gone" the answer is unknown, because the receiver may mean an earlier machine of this Node.
 var runs = map[string]signs.Answer{running: signs.Well, off: signs.Ill, gone: signs.Unknown, unknown: signs.Unknown}
 
-// observation is the receiver's answer about a machine. docs/http-observation.schema.json describes
-// it.
+// docs/http-observation.schema.json describes the observation.
 type observation struct {
 	UID     string   `json:"uid"`
 	Can     []string `json:"can"`
 	Machine string   `json:"machine"`
 	Message string   `json:"message"`
-	// Job is the receiver's last job on this machine. It is nil if there was no job.
+	// Job is the receiver's last job on this machine, or nil.
 	Job *struct {
 		Attempt string `json:"attempt"`
 		State   string `json:"state"`
@@ -85,9 +77,7 @@ type observation struct {
 	Successors []string `json:"successors"`
 }
 
-// parse decodes and checks an observation. uid is the UID of the Node in the request. If the answer
-// has another UID, it is about another machine, for example from a cache, and parse returns an
-// error.
+// An answer with another UID is about another machine, for example from a cache, and is an error.
 func parse(body []byte, uid string) (o observation, err error) {
 	err = json.Unmarshal(body, &o)
 	switch {

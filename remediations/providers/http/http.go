@@ -34,11 +34,9 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// maxDocument is the largest document, in bytes. A document with an alert fits: an alert on a Node
-// has up to 16 labels of 256 bytes.
+// maxDocument is in bytes. An alert on a Node has up to 16 labels of 256 bytes.
 const maxDocument = 32 << 10
 
-// answers limits the size of an answer. An answer has a few short texts.
 var answers = bounded.Limits{Bytes: 64 << 10, Values: 1000, Depth: 16}
 
 // Client calls the receiver. It is safe for concurrent use.
@@ -49,8 +47,8 @@ type Client struct {
 	way  http.RoundTripper
 }
 
-// New checks that all configured files can be read. It sends no request. The Client never follows
-// redirects, even if the configuration allows them.
+// New checks that all configured files can be read. It sends no request, and the Client never
+// follows redirects, even if the configuration allows them.
 func New(o settings.HTTP) (*Client, error) {
 	c := &Client{HTTP: o, Reporter: kit.Reporter{Secrets: &redact.Keyring{Mark: "[secret]"}, Otherwise: kit.Unreached}, urls: o.URLs()}
 	_, err := webhooks.ReadKey(c.SigningKeyFile)
@@ -64,8 +62,8 @@ func New(o settings.HTTP) (*Client, error) {
 	return c, nil
 }
 
-// post sends the document once. Right before sending, the gate decides whether the request may be
-// sent. gate is nil for an observe request, which changes nothing.
+// post sends the document once. gate decides right before sending whether it may be sent, and is
+// nil for observe, which changes nothing.
 func (c *Client) post(ctx context.Context, d document, gate *kit.Gate) kit.Answer {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
@@ -98,8 +96,7 @@ func (c *Client) post(ctx context.Context, d document, gate *kit.Gate) kit.Answe
 	return kit.Exchange(c.way, req, answers, gate)
 }
 
-// own reports whether the answer may be from the receiver: its body is empty, a JSON object, or
-// plain text. An HTML page is from a proxy.
+// An HTML page is from a proxy, and not from the receiver.
 func own(a kit.Answer) bool {
 	body := bytes.TrimSpace(a.Body)
 	kind, _, _ := mime.ParseMediaType(a.Header.Get("Content-Type"))

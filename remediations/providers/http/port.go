@@ -16,14 +16,12 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// Action carries out one repair step through the receiver. Name is the step: reboot, powerOff or
-// replace.
+// Action carries out one repair step through the receiver: reboot, powerOff or replace.
 type Action struct {
 	*Client
 	Name string
 }
 
-// verbs has the text for messages, by the name of the action.
 var verbs = map[string]string{"reboot": "rebooting", "powerOff": "switching off", "replace": "replacing"}
 
 // Act implements engine.Actuator.
@@ -50,8 +48,8 @@ func (c Action) act(ctx context.Context, m engine.Machine, mayStill func() error
 	return remediations.CallUnknown, &kit.Refusal{Text: e.Text, Cause: e.Cause}
 }
 
-// Survey implements engine.Surveyor. It returns the data about the machine that a later proof
-// needs. A reboot needs no data, because the Node's new boot ID proves the reboot.
+// Survey implements engine.Surveyor. It returns what a later proof needs; a reboot is proven by the
+// Node's new boot ID alone.
 func (c Action) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	if err := c.ask(ctx, m, c.Name); err != nil {
 		return c.Sentence(err, "the receiver about node %q", m.Node).Survey()
@@ -62,8 +60,6 @@ func (c Action) Survey(ctx context.Context, m engine.Machine) remediations.Surve
 	return remediations.Keeping(machineOf(m))
 }
 
-// refusals has the HTTP statuses that mean that the receiver did nothing. Each has a Refusal, which
-// says which machines are concerned.
 var refusals = map[int]kit.Refusal{
 	400: {Why: kit.Machine, Text: "it refuses the request"},
 	401: {Why: kit.Account, Text: "it refuses Drydock; check signingKeyFile and httpConfig"},
@@ -74,7 +70,6 @@ var refusals = map[int]kit.Refusal{
 	429: {Why: kit.Passing, Again: remediations.AskPassing, Text: "it receives too many requests"},
 }
 
-// explain returns why an answer is not a success.
 func (c *Client) explain(a kit.Answer) *kit.Refusal {
 	var ours *kit.Refusal
 	var untrusted *tls.CertificateVerificationError
@@ -105,8 +100,6 @@ func (c *Client) explain(a kit.Answer) *kit.Refusal {
 	return &e
 }
 
-// sentence returns the message in the answer: the field message of a JSON object, or the plain
-// text.
 func (c *Client) sentence(a kit.Answer) string {
 	var said struct{ Message string }
 	if json.Unmarshal(a.Body, &said) != nil && !json.Valid(a.Body) {
@@ -115,7 +108,6 @@ func (c *Client) sentence(a kit.Answer) string {
 	return c.Secrets.Quoted(said.Message)
 }
 
-// look requests the machine's state from the receiver.
 func (c *Client) look(ctx context.Context, m machine) (observation, error) {
 	if c.urls[observe] == "" {
 		return observation{}, &kit.Refusal{Why: kit.Setup, Text: "providers.http has no observe.url"}
@@ -131,8 +123,7 @@ func (c *Client) look(ctx context.Context, m machine) (observation, error) {
 	return o, nil
 }
 
-// ask requests the machine's state, and returns an error if the state forbids the action. It
-// returns nil if nothing forbids it, and also if no observe.url is configured.
+// ask returns nil if no observe.url is configured.
 func (c *Client) ask(ctx context.Context, m engine.Machine, action string) error {
 	if c.urls[observe] == "" {
 		return nil // no observe.url is configured
@@ -151,8 +142,7 @@ func (c *Client) ask(ctx context.Context, m engine.Machine, action string) error
 	return nil
 }
 
-// later requests the present state of the machine that a Survey has recorded. The parameter what is
-// the end of the error message "the receiver did not say WHAT".
+// what ends the error message "the receiver did not say WHAT".
 func (c *Client) later(ctx context.Context, b remediations.Before, what string) (was machine, o observation, err error) {
 	if err = b.Read(&was); err != nil {
 		return was, o, err
@@ -169,14 +159,14 @@ func (c *Client) Testify(ctx context.Context, m engine.Machine, _ signs.Sign) si
 	return c.Testimony("the receiver", o.Machine, runs[o.Machine], err)
 }
 
-// PowerOff carries out the repair step powerOff.
+// PowerOff switches the machine off through the receiver.
 type PowerOff struct{ Action }
 
 // NewPowerOff returns the PowerOff that uses the client.
 func NewPowerOff(c *Client) PowerOff { return PowerOff{Action{c, "powerOff"}} }
 
 // PoweredOff implements engine.PowerProver. It does not trust the state "off" while the receiver is
-// still working on its job, because the job may switch the machine on again.
+// still working on its job, which may switch the machine on again.
 func (c PowerOff) PoweredOff(ctx context.Context, b remediations.Before) (missing string, err error) {
 	_, o, err := c.later(ctx, b, "whether the machine is off")
 	switch {
@@ -190,15 +180,14 @@ func (c PowerOff) PoweredOff(ctx context.Context, b remediations.Before) (missin
 	return "", nil
 }
 
-// Replacer carries out the repair step replace.
+// Replacer replaces the machine through the receiver.
 type Replacer struct{ Action }
 
 // NewReplacer returns the Replacer that uses the client.
 func NewReplacer(c *Client) Replacer { return Replacer{Action{c, "replace"}} }
 
-// Replaced reports the progress of the replacement. The old machine counts as gone only if the
-// receiver reports "gone". A machine that is off may start again, and two machines would then write
-// to the same volumes.
+// Replaced reports the progress of the replacement. The old machine must be "gone": a machine that
+// is off may start again, and two machines would then write to the same volumes.
 func (c Replacer) Replaced(ctx context.Context, b remediations.Before) (r remediations.Replacement, err error) {
 	was, o, err := c.later(ctx, b, "the progress of the replacement")
 	if err != nil {

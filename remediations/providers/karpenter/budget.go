@@ -8,7 +8,6 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// budget is one disruption budget of a NodePool, in Karpenter's form.
 type budget struct {
 	Nodes    string   `json:"nodes"`
 	Reasons  []string `json:"reasons"`
@@ -27,10 +26,9 @@ func (b budget) String() string {
 	return said
 }
 
-// forbids reports whether the budget allows no disruption at all now. It ignores the budget's
-// reasons. A budget without a schedule is always active. A budget with a schedule becomes active at
-// each time of the schedule (in UTC), and stays active for its duration. The parser and the
-// comparison are the same as Karpenter's (pkg/apis/v1/nodepool.go IsActive).
+// forbids reports whether the budget allows no disruption at all now, for any reason. With a
+// schedule (in UTC), it is active for its duration from each time of the schedule. The parser and
+// the comparison are the same as Karpenter's (pkg/apis/v1/nodepool.go IsActive).
 func (b budget) forbids(now time.Time) (bool, error) {
 	if n := strings.TrimSuffix(b.Nodes, "%"); n != "0" && n != "00" {
 		return false, nil

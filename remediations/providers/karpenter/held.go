@@ -14,11 +14,8 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// maxPodHolds is the maximum number of pods that a message names.
 const maxPodHolds = 3
 
-// held returns nil if the NodeClaim may be deleted now. Otherwise it returns one error that lists
-// every reason against it.
 func (c *Client) held(s *sight) error {
 	var all kit.Holds
 	c.nodeHolds(s, &all)
@@ -45,8 +42,7 @@ func (c *Client) nodeHolds(s *sight, all *kit.Holds) {
 	c.forbidden(s, all)
 }
 
-// forbidden adds a reason to the list all for each annotation on the Node or NodeClaim that forbids
-// a replacement. It ignores annotations that Drydock itself has set on the Node.
+// forbidden ignores annotations that Drydock itself has set on the Node.
 func (c *Client) forbidden(s *sight, all *kit.Holds) {
 	own := c.registry.ReadJournal(&s.node)
 	for _, key := range []string{doNotDisrupt, doNotRepair} {
@@ -74,8 +70,7 @@ func (c *Client) poolHolds(s *sight, all *kit.Holds) {
 	}
 }
 
-// podHolds returns a reason for each pod that could block Karpenter's drain. A drain with a
-// terminationGracePeriod ends by itself. In that case s.pods is empty, and there are no reasons.
+// podHolds has no reasons if the NodeClaim has a terminationGracePeriod, which ends the drain.
 func podHolds(s *sight) (out kit.Holds) {
 	for i := range s.pods {
 		pod := &s.pods[i]
@@ -101,8 +96,6 @@ func podHolds(s *sight) (out kit.Holds) {
 	return out
 }
 
-// drained reports whether Karpenter's drain evicts the pod. The drain then waits until the pod is
-// gone.
 func drained(p *corev1.Pod) bool {
 	mirror := slices.ContainsFunc(p.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "Node" })
 	stays := slices.ContainsFunc(p.Spec.Tolerations, func(t corev1.Toleration) bool {
@@ -111,8 +104,8 @@ func drained(p *corev1.Pod) bool {
 	return !kit.Finished(p) && p.DeletionTimestamp == nil && !mirror && !stays
 }
 
-// blocks reports whether the budget b makes the API server refuse to evict the pod. A pod that is
-// not ready may be evicted if the budget's policy allows it, or if enough pods are healthy.
+// A pod that is not ready may be evicted if the budget's policy allows it, or if enough pods are
+// healthy.
 func blocks(b *policyv1.PodDisruptionBudget, p *corev1.Pod) bool {
 	selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
 	if b.Namespace != p.Namespace || b.Status.DisruptionsAllowed > 0 || err == nil && !selector.Matches(k8slabels.Set(p.Labels)) {
@@ -132,5 +125,4 @@ func blocks(b *policyv1.PodDisruptionBudget, p *corev1.Pod) bool {
 	return b.Status.CurrentHealthy < b.Status.DesiredHealthy || b.Status.DesiredHealthy == 0
 }
 
-// condition describes a condition of Karpenter for a message.
 func (c *Client) condition(of *metav1.Condition) string { return c.Says("Karpenter", of) }

@@ -27,16 +27,15 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// Options configure a Client. They are the configuration's section providers.karpenter and some
-// values that are not in this section.
+// Options configure a Client: the section providers.karpenter, and values that are not in the
+// configuration.
 type Options struct {
 	settings.Karpenter
 	// API is the connection to the API server.
 	API *rest.Config
-	// Now returns the current time, for the schedules of budgets.
+	// Now is for the schedules of budgets.
 	Now func() time.Time
-	// Registry has the remediations (repair steps) that are not part of Drydock itself. Records on
-	// Nodes may name them.
+	// Registry has the repair steps of other programs. Records on Nodes may name them.
 	Registry remediations.Registry
 }
 

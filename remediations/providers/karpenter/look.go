@@ -13,21 +13,17 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// sight has the Node, its NodeClaim, and all objects that decide whether the NodeClaim may be
-// deleted.
 type sight struct {
 	node   corev1.Node
 	claim  *nodeClaim
 	pool   nodePool
 	claims []nodeClaim // all NodeClaims of the NodePool, this one included
-	// pods has the Node's pods, and budgets has all PodDisruptionBudgets of the cluster. Both are
-	// empty if the NodeClaim has a terminationGracePeriod, which ends the drain.
+	// pods and budgets are empty if the NodeClaim has a terminationGracePeriod, which ends the
+	// drain.
 	pods    []corev1.Pod
 	budgets []policyv1.PodDisruptionBudget
 }
 
-// look reads the Node, its NodeClaim, its NodePool, and the objects that could block the Node's
-// drain. It changes nothing. An error is the reason why Drydock must not delete the NodeClaim now.
 func (c *Client) look(ctx context.Context, m engine.Machine) (*sight, error) {
 	if m.ProviderID == "" {
 		return nil, kit.Refuse(kit.Machine, "the Node has no spec.providerID, so its NodeClaim cannot be identified")
@@ -53,8 +49,6 @@ func (c *Client) look(ctx context.Context, m engine.Machine) (*sight, error) {
 	return s, c.held(s)
 }
 
-// pick returns the Node's NodeClaim. all has all NodeClaims of the cluster. pick returns an error
-// if it is not certain which NodeClaim is the Node's.
 func (c *Client) pick(n *corev1.Node, all []nodeClaim) (*nodeClaim, error) {
 	of := owners(n.OwnerReferences, nodeClaimKind)
 	if len(of) != 1 {
@@ -83,9 +77,6 @@ func (c *Client) pick(n *corev1.Node, all []nodeClaim) (*nodeClaim, error) {
 	return found, nil
 }
 
-// readPool reads the NodePool that owns the NodeClaim, and all NodeClaims of this NodePool. It
-// returns an error if another Node of the NodePool belongs to the same NodeClaim, or has the same
-// provider ID.
 func (c *Client) readPool(ctx context.Context, s *sight, all []nodeClaim) error {
 	name, of := s.claim.Labels[poolLabel], owners(s.claim.OwnerReferences, "NodePool")
 	if name == "" || len(of) != 1 || of[0].Name != name {
@@ -124,8 +115,8 @@ func (c *Client) readPool(ctx context.Context, s *sight, all []nodeClaim) error 
 	return nil
 }
 
-// readPods reads the pods and PodDisruptionBudgets that could block the drain. It reads nothing if
-// the NodeClaim has a terminationGracePeriod, because this ends the drain.
+// readPods reads nothing if the NodeClaim has a terminationGracePeriod, because this ends the
+// drain.
 func (c *Client) readPods(ctx context.Context, s *sight) (err error) {
 	if s.claim.Spec.TerminationGracePeriod != "" {
 		return nil

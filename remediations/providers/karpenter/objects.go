@@ -16,7 +16,7 @@ const (
 	poolLabel    = group + "/nodepool"
 	disruptedKey = group + "/disrupted"
 	doNotDisrupt = group + "/do-not-disrupt"
-	// doNotRepair and rebootingKey exist in Karpenter 1.15 and later (kubernetes-sigs/karpenter
+	// doNotRepair and rebootingKey exist since Karpenter 1.15 (kubernetes-sigs/karpenter
 	// pkg/apis/v1/labels.go, taints.go).
 	doNotRepair  = group + "/do-not-repair"
 	rebootingKey = group + "/rebooting"
@@ -25,9 +25,8 @@ const (
 	registered   = "Registered"
 	initialized  = "Initialized"
 	readyPool    = "Ready"
-	// rebooting is the type of the condition that shows a reboot by Karpenter. The condition is
-	// True from Karpenter's decision until the Node is Ready again, or has failed to become Ready
-	// in time.
+	// The condition is True from Karpenter's decision to reboot until the Node is Ready again, or
+	// has failed to become Ready in time.
 	rebooting     = "Rebooting"
 	nodeClaimKind = "NodeClaim"
 )
@@ -45,7 +44,6 @@ type nodeClaim struct {
 	} `json:"status"`
 }
 
-// up reports whether the NodeClaim has a Node that can run pods, and is not being deleted.
 func (n *nodeClaim) up() bool {
 	return n.DeletionTimestamp == nil && n.Status.True(registered) && n.Status.True(initialized) && n.Status.NodeName != "" && n.Status.ProviderID != ""
 }
@@ -54,8 +52,8 @@ type nodePool struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
-		// Replicas is the fixed number of Nodes of a static NodePool. If it is nil, the NodePool
-		// has as many Nodes as its pods need.
+		// Replicas is for a static NodePool. If it is nil, the NodePool has as many Nodes as its
+		// pods need.
 		Replicas   *int64 `json:"replicas"`
 		Disruption struct {
 			Budgets []budget `json:"budgets"`
@@ -64,7 +62,6 @@ type nodePool struct {
 	Status kubeapi.StatusConditions `json:"status"`
 }
 
-// owners returns those owner references that name a Karpenter object of this kind.
 func owners(of []metav1.OwnerReference, kind string) (out []metav1.OwnerReference) {
 	for _, one := range of {
 		if one.Kind == kind && strings.HasPrefix(one.APIVersion, group+"/") {

@@ -17,13 +17,11 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// displacedBefore is subtracted from the time of the earliest sign of the fault. Pods may have lost
-// their node before this sign, because an alert fires with a delay, and clocks differ.
+// Pods may have lost their node before the earliest sign of the fault, because an alert fires with
+// a delay, and clocks differ.
 const displacedBefore = 30 * time.Minute
 
-// displacedSince returns the earliest time at which pods may have lost the unhealthy Node n: the
-// earliest sign of the fault, minus displacedBefore. A pod that was created before this time does
-// not replace a pod of the Node.
+// A pod that was created before displacedSince does not replace a pod of the unhealthy Node.
 func (c *Client) displacedSince(n *corev1.Node) time.Time {
 	since := c.now()
 	journal := c.registry.ReadJournal(n)
@@ -82,7 +80,6 @@ func (c *Client) waiting(ctx context.Context, was before, nodeGone bool) (texts 
 	return texts, nil
 }
 
-// waits describes, for a message, when the pod without a node was created, and why it has no node.
 func (c *Client) waits(pod *corev1.Pod) string {
 	said := fmt.Sprintf("Pod %s/%s has had no node since %s", pod.Namespace, pod.Name, pod.CreationTimestamp.UTC().Format(time.RFC3339))
 	for _, condition := range pod.Status.Conditions {
@@ -93,8 +90,6 @@ func (c *Client) waits(pod *corev1.Pod) string {
 	return said + ", and no scheduler has tried to place it"
 }
 
-// ofOneNode reports whether the pod can run on one node only: it belongs to a DaemonSet, or the
-// node's kubelet created it.
 func ofOneNode(p *corev1.Pod) bool {
 	return slices.ContainsFunc(p.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "DaemonSet" || o.Kind == "Node" })
 }

@@ -12,12 +12,11 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// Replacer carries out the repair step replace. Drydock deletes the Node's NodeClaim, and Karpenter
-// replaces the machine.
+// Replacer deletes the Node's NodeClaim, and Karpenter replaces the machine.
 type Replacer struct{ *Client }
 
-// before has the facts that Drydock records on the Node before the deletion. They are needed to
-// prove the replacement afterwards.
+// before is recorded on the Node before the deletion. It is needed to prove the replacement
+// afterwards.
 type before struct {
 	Claim      string `json:"claim"`
 	UID        string `json:"uid"`
@@ -27,7 +26,6 @@ type before struct {
 	Pool       string `json:"pool"`
 	PoolUID    string `json:"poolUID"`
 	// Newest is the creation time of the NodePool's youngest NodeClaim, by the API server's clock.
-	// A NodeClaim with a later creation time is new.
 	Newest time.Time `json:"newest"`
 	// Since is the earliest creation time of a pod that may replace a pod of the unhealthy Node. It
 	// is zero in records of earlier versions; then every pod counts.
@@ -44,8 +42,7 @@ func (b *before) read(kept remediations.Before) error {
 	return nil
 }
 
-// Survey checks the NodeClaim before the step. It reports everything that forbids its deletion, and
-// changes nothing.
+// Survey returns every reason against the NodeClaim's deletion, and changes nothing.
 func (c Replacer) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	s, err := c.look(ctx, m)
 	if err != nil {

@@ -14,17 +14,17 @@ import (
 	"drydock.dev/drydock/remediations/coverage"
 )
 
-// repairsNodes matches an option of Karpenter that switches on its feature gate NodeRepair
-// (kubernetes-sigs/karpenter pkg/operator/options/options.go).
+// repairsNodes matches Karpenter's feature gate NodeRepair (kubernetes-sigs/karpenter
+// pkg/operator/options/options.go).
 var repairsNodes = regexp.MustCompile(`(?i)\bNodeRepair=true\b`)
 
-// legacyFlag matches Karpenter's option for the node repair of versions before 1.15. This older
-// repair ignores the annotations that forbid a repair. The environment variable LEGACY_NODE_REPAIR
-// has the same effect (source: the same file of Karpenter).
+// legacyFlag switches on the node repair of versions before 1.15, which ignores the annotations
+// that forbid a repair. The environment variable LEGACY_NODE_REPAIR has the same effect (source:
+// the same file of Karpenter).
 var legacyFlag = regexp.MustCompile(`^--?legacy-node-repair(?:=(.+))?$`)
 
 // NodeRepairs returns the Deployments of Karpenter that repair nodes by themselves (feature gate
-// NodeRepair). Each repairs the Nodes of all NodePools.
+// NodeRepair).
 func NodeRepairs(ctx context.Context, api kubernetes.Interface) (out []coverage.Repairer, err error) {
 	all, err := api.AppsV1().Deployments("").List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=karpenter"})
 	if err != nil {

@@ -15,9 +15,8 @@ import (
 )
 
 // Replaced reports the progress of the replacement. Karpenter removes a NodeClaim only when the
-// cloud no longer has the instance. So a missing NodeClaim proves that the machine is gone, unless
-// the NodePool was replaced by another one. Karpenter does not always make a new NodeClaim. If no
-// pod waits for a node, no new NodeClaim is needed.
+// cloud no longer has the instance, so a missing NodeClaim proves that the machine is gone. No new
+// NodeClaim is needed if no pod waits for a node.
 func (c Replacer) Replaced(ctx context.Context, kept remediations.Before) (remediations.Replacement, error) {
 	var was before
 	if err := was.read(kept); err != nil {
@@ -83,8 +82,7 @@ func (c Replacer) replaced(ctx context.Context, was before) (r remediations.Repl
 	return r, nil
 }
 
-// compare looks for new NodeClaims in the list all. It adds those with a Node to r.Successors. For
-// those without a Node yet, it returns texts for a message.
+// New NodeClaims with a Node become r.Successors. coming are texts for a message about the others.
 func (c *Client) compare(was before, all []nodeClaim, r *remediations.Replacement) (coming []string) {
 	for i := range all {
 		one := &all[i]
@@ -101,7 +99,6 @@ func (c *Client) compare(was before, all []nodeClaim, r *remediations.Replacemen
 	return coming
 }
 
-// onItsWay describes for a message how far Karpenter is with a new NodeClaim.
 func (c *Client) onItsWay(n *nodeClaim) string {
 	for _, kind := range []string{"Launched", registered} {
 		if !n.Status.True(kind) {
@@ -111,7 +108,6 @@ func (c *Client) onItsWay(n *nodeClaim) string {
 	return c.condition(n.Status.Get(initialized))
 }
 
-// progress describes for a message how far Karpenter is with the deletion of a NodeClaim.
 func (c *Client) progress(n *nodeClaim) string {
 	if n.DeletionTimestamp == nil {
 		return "it is not being deleted"

@@ -12,21 +12,17 @@ import (
 	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
-// leaderValue is the value that Drydock writes into the annotation kilo.squat.ai/leader. Kilo only
-// checks that the annotation exists. PutBack recognises by the value which annotations Drydock
-// wrote.
+// Kilo only checks that the annotation kilo.squat.ai/leader exists. PutBack recognises by this
+// value which annotations Drydock wrote.
 const leaderValue = "drydock"
 
-// edit is a change of one node's leader annotation from its present value to a new one. A nil value
-// means that the annotation is absent.
+// A nil value means that the leader annotation is absent.
 type edit struct {
 	node     string
 	from, to *string
 }
 
-// plan returns the edits, in order, that move a location's leadership from the old leader (from) to
-// the new one (to). Between two edits, one of these two nodes leads. If no such edits exist, the
-// error says why.
+// Between two edits of plan, either from or to leads. If no such edits exist, the error says why.
 func plan(members []member, from, to string) ([]edit, error) {
 	all := nodes(members)
 	c, ok := election.Move(all, from, to)
@@ -43,8 +39,7 @@ func plan(members []member, from, to string) ([]edit, error) {
 	return edits, foresee(all, edits, from, to)
 }
 
-// foresee returns an error if the edits could make a third node the leader. After each edit, the
-// old leader (from) or the new one (to) must lead. After the last edit, the new one must lead.
+// After each edit, from or to must lead, and after the last edit, to must lead.
 func foresee(members []election.Node, edits []edit, from, to string) error {
 	after := slices.Clone(members)
 	leaders := election.Possible(after)
@@ -77,8 +72,7 @@ var specials = []netip.Prefix{
 	netip.MustParsePrefix("ff00::/8"),
 }
 
-// special returns the range of specials that contains the endpoint's address. It returns "" if no
-// range contains the address, or if the endpoint is not an address.
+// special returns "" if no range contains the endpoint, or if the endpoint is not an address.
 func special(n election.Node) string {
 	ip := n.Endpoint.Addr().Unmap()
 	for _, p := range specials {
@@ -89,10 +83,9 @@ func special(n election.Node) string {
 	return ""
 }
 
-// unreachable returns why other locations may not reach the node's endpoint, or "" if they reach
-// it. The check is needed because Kilo prefers a node with the leader annotation, even if its
-// endpoint is private. The other locations reach the present leader, so an endpoint of the same
-// kind is accepted.
+// unreachable returns "" if other locations reach the endpoint. Kilo prefers a node with the leader
+// annotation, even if its endpoint is private. The other locations reach the present leader, so an
+// endpoint of the same kind is accepted.
 func unreachable(leader, n election.Node) string {
 	switch not := special(n); {
 	case not != "" && not != special(leader):
@@ -109,9 +102,8 @@ func unreachable(leader, n election.Node) string {
 	return ""
 }
 
-// candidates returns one move for each node that could lead the location instead of the leader, the
-// best node first. refused has the reason for each other node, by name. blind reports that at least
-// one node is refused only because there is no probe result about it.
+// candidates returns the best node first. refused has the reason for each other node, by name.
+// blind means that at least one node is refused only because there is no probe result about it.
 func candidates(location string, members []member, leader string, w results) (moves []remediations.Move, refused map[string]string, blind bool) {
 	type ranked struct {
 		member
@@ -172,8 +164,6 @@ func moveOf(location, from, to string, edits []edit) remediations.Move {
 	return m
 }
 
-// noCandidate returns a sentence for people: no other node can lead the location, with the reason
-// for each node.
 func noCandidate(location string, refused map[string]string) string {
 	var of []string
 	for _, name := range slices.Sorted(maps.Keys(refused)) {

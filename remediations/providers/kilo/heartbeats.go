@@ -56,8 +56,8 @@ func (m *Mesh) alive(ctx context.Context, moves []remediations.Move, refused map
 	return kept, false
 }
 
-// overdue returns why a lease of this age does not prove that the kubelet is alive. It returns ""
-// if the lease proves it. A lease from more than a minute in the future proves nothing.
+// overdue returns "" if the lease proves that the kubelet is alive. A lease from more than a minute
+// in the future proves nothing.
 func overdue(age, duration time.Duration) string {
 	switch {
 	case age >= duration/2:

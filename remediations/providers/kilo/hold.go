@@ -7,13 +7,13 @@ import (
 	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
-// granularity is the mesh granularity of Kilo that Drydock supports. Only with this granularity
-// does a location have a leader that can be moved to another node.
+// Only with this mesh granularity of Kilo does a location have a leader that can be moved to
+// another node.
 const granularity = "location"
 
-// held returns why the location's leader must not be moved at all. It returns "" if nothing forbids
-// a move. A person must remove the obstacle, so the reason names the node and the annotation.
-// misconfigured is false if the only reason is that the location has no other node.
+// held returns "" if nothing forbids a move. A person must remove the obstacle, so the reason names
+// the node and the annotation. misconfigured is false if the only reason is that the location has
+// no other node.
 func (v view) held(location, topologyLabel string) (why string, misconfigured bool) {
 	for _, rule := range []func(view, string, string) string{granularities, placeless, unreadable} {
 		if why := rule(v, location, topologyLabel); why != "" {
@@ -23,9 +23,7 @@ func (v view) held(location, topologyLabel string) (why string, misconfigured bo
 	return alone(v, location), false
 }
 
-// granularities returns why Kilo's mesh granularity forbids a move. It returns "" if the
-// granularity allows moves. It checks all nodes: agents with different granularities do not agree
-// on the leaders.
+// granularities checks all nodes: agents with different granularities do not agree on the leaders.
 func granularities(v view, _, _ string) string {
 	first := map[string]string{}
 	var all []string
@@ -52,9 +50,8 @@ func granularities(v view, _, _ string) string {
 	return fmt.Sprintf("%s of node %s is %q: Drydock moves leaders only with granularity %s", election.GranularityKey, first[all[i]], clip(all[i]), granularity)
 }
 
-// placeless returns why no leader may be moved, if a node has no location. It returns "" if all
-// nodes have a location. Kilo treats the nodes without a location as one location without a name,
-// which may not be intended.
+// Kilo treats the nodes without a location as one location without a name, which may not be
+// intended.
 func placeless(v view, _, topologyLabel string) string {
 	for _, k := range v {
 		if k.notReady == "" && k.Location == "" {
@@ -64,9 +61,7 @@ func placeless(v view, _, topologyLabel string) string {
 	return ""
 }
 
-// unreadable returns why the location's leader must not be moved, if a node of the location has an
-// invalid annotation. The value that a person intended could change the leader. unreadable returns
-// "" if all annotations are valid.
+// The value that a person intended in place of an invalid one could change the leader.
 func unreadable(v view, location, _ string) string {
 	members, others := v.of(location)
 	for _, k := range slices.Concat(members, others) {
@@ -93,8 +88,6 @@ func alone(v view, location string) string {
 	return why
 }
 
-// absent returns why Kilo does not count the node as a member of the location that its annotation
-// or label names. absent is only called for such a node.
 func (k member) absent() string {
 	if k.notReady != "" {
 		return k.notReady

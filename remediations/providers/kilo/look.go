@@ -10,8 +10,8 @@ import (
 	kind "drydock.dev/drydock/remediations/targets/location"
 )
 
-// Leads returns the node that leads the location according to Drydock's cache. It returns "" if no
-// node leads, or if the leader is unknown.
+// Leads returns the location's leader according to the cache. It returns "" if no node leads, or if
+// the leader is unknown.
 func (m *Mesh) Leads(location string) (node string) {
 	all, err := m.options.Nodes(context.Background())
 	if err != nil {
@@ -26,8 +26,8 @@ func (m *Mesh) Leads(location string) (node string) {
 	return m.leader(location, candidates)
 }
 
-// LeadsAll returns a function that does the same as Leads. It reads all Nodes from the cache only
-// once, because alerts can name any number of locations, most of them nonexistent.
+// LeadsAll returns a function like Leads. It reads the cache only once, because alerts can name any
+// number of locations, most of them nonexistent.
 func (m *Mesh) LeadsAll() func(location string) (node string) {
 	all, err := m.options.Nodes(context.Background())
 	if err != nil {
@@ -43,7 +43,6 @@ func (m *Mesh) LeadsAll() func(location string) (node string) {
 	return func(location string) string { return m.leader(location, candidates[location]) }
 }
 
-// leader returns the leader of the location among the candidates.
 func (m *Mesh) leader(location string, candidates []*corev1.Node) string {
 	read := make([]election.Node, 0, len(candidates))
 	for _, n := range candidates {
@@ -53,8 +52,8 @@ func (m *Mesh) leader(location string, candidates []*corev1.Node) string {
 	return node
 }
 
-// Look observes the location now, from all Nodes and the agents' probe results in Prometheus. It
-// changes nothing. It returns no error: the Observation says what is unknown.
+// Look observes the location from all Nodes and from the agents' probe results in Prometheus. It
+// changes nothing. What is unknown is in the Observation.
 func (m *Mesh) Look(ctx context.Context, location string) kind.Observation {
 	s := kind.Observation{At: m.options.Now()}
 	leave, err := m.enter(ctx)
@@ -70,8 +69,7 @@ func (m *Mesh) Look(ctx context.Context, location string) kind.Observation {
 		return s
 	}
 	members, others := v.of(location)
-	// Held, the reason that forbids any move, is reported even if other facts are unknown, because
-	// only a person can remove it.
+	// Held is reported even if other facts are unknown, because only a person can remove it.
 	s.Held, s.Misconfigured = v.held(location, m.options.TopologyLabel)
 	var certain bool
 	if s.Leader, certain = election.Foresee(nodes(members)); s.Leader == "" {
@@ -109,9 +107,7 @@ func (m *Mesh) Look(ctx context.Context, location string) kind.Observation {
 	return s
 }
 
-// unknown records why a fact about the location is unknown. If the configuration also forbids a
-// move, the reason that forbids the move stays the main one. That reason is certain, and a person
-// can remove it.
+// A reason that forbids any move stays the main one: it is certain, and a person can remove it.
 func unknown(s kind.Observation, why string) kind.Observation {
 	if s.Held == "" {
 		s.Unknown = why
@@ -121,8 +117,7 @@ func unknown(s kind.Observation, why string) kind.Observation {
 	return s
 }
 
-// settled reports whether Kilo's agents have adopted the leader: it has an address in the mesh, and
-// no other node of the location has one.
+// Kilo's agents have adopted the leader if it alone has an address in the mesh.
 func settled(members []member, leader string) bool {
 	for _, k := range members {
 		if k.WireGuard != (k.Name == leader) {

@@ -20,15 +20,14 @@ import (
 
 // CallTimeout returns the time limit of one Look or Move. prometheus is the time limit of one
 // answer of Prometheus. A Look needs the list of all Nodes, the answers of two addresses of
-// Prometheus, and the leases. A Move needs the list and writes on two Nodes. A Move rarely changes
-// more than two Nodes. It writes further Nodes only while mayStill allows it.
+// Prometheus, and the leases; a Move needs the list and writes on two Nodes, rarely on more.
 func CallTimeout(prometheus time.Duration) time.Duration {
 	return listTimeout + 2*max(apiTimeout, prometheus) + apiTimeout
 }
 
-// Move carries out the move if the location is still as the move describes it. It calls mayStill,
-// the engine's last check, immediately before each write. The outcome is never empty. If the
-// outcome is not CallAccepted, the error says why, and what was changed.
+// Move carries out the move if the location is still as the move describes it. It calls mayStill
+// immediately before each write. If the outcome is not CallAccepted, the error says why, and what
+// was changed.
 func (m *Mesh) Move(ctx context.Context, move remediations.Move, mayStill func() error) (remediations.CallOutcome, error) {
 	refuse := func(err error) (remediations.CallOutcome, error) {
 		return remediations.CallRefused, fmt.Errorf("moving the lead of location %q from %s to %s: nothing was changed: %w", clip(move.Location), move.From, move.To, err)
@@ -74,8 +73,6 @@ func (m *Mesh) Move(ctx context.Context, move remediations.Move, mayStill func()
 	return remediations.CallAccepted, nil
 }
 
-// still returns the edits for the move, with the location's members. It returns an error if the
-// location has changed since the decision.
 func (v view) still(move remediations.Move, topologyLabel string) ([]member, []edit, error) {
 	if why, _ := v.held(move.Location, topologyLabel); why != "" {
 		return nil, nil, errors.New(why)
@@ -105,8 +102,6 @@ func (v view) still(move remediations.Move, topologyLabel string) ([]member, []e
 	return members, edits, nil
 }
 
-// stillThere returns an error if the remaining edits are no longer safe. It is called when another
-// program has changed the node k, which was then read again.
 func stillThere(members []member, k member, rest []edit, move remediations.Move) error {
 	if k.Location != move.Location {
 		return fmt.Errorf("node %s is not in the location any more", k.Name)
@@ -126,10 +121,9 @@ func stillThere(members []member, k member, rest []edit, move remediations.Move)
 	return foresee(now, rest, move.From, move.To)
 }
 
-// PutBack restores the leader annotations that the move recorded in Before: first that of the old
-// leader, last that of the successor. It skips an annotation that others have changed since Move
-// wrote it. A second call of PutBack has no further effect. If a node of the move now belongs to
-// another location, PutBack writes nothing.
+// PutBack restores the leader annotations in move.Before: first that of the old leader, last that
+// of the successor. It skips an annotation that others have changed since, and writes nothing if a
+// node of the move now belongs to another location. A second call has no further effect.
 func (m *Mesh) PutBack(ctx context.Context, move remediations.Move) error {
 	leave, err := m.enter(ctx)
 	if err != nil {
@@ -165,8 +159,6 @@ func (m *Mesh) PutBack(ctx context.Context, move remediations.Move) error {
 	return nil
 }
 
-// belongs returns an error if the node is outside the location. It does not matter whether Kilo
-// counts the node now.
 func (k *member) belongs(location string) error {
 	if k.Location != location && k.declared != location {
 		return fmt.Errorf("node %s is not in the location, so nothing is written there", k.Name)
@@ -178,8 +170,7 @@ func (m *Mesh) notPutBack(move remediations.Move, err error) error {
 	return fmt.Errorf("putting back the lead of location %q from %s to %s: %w", clip(move.Location), move.To, move.From, err)
 }
 
-// back returns the edits that undo the move. Because of their order, the old or the new leader
-// leads at every point.
+// At every point of these edits, the old or the new leader leads.
 func back(move remediations.Move) []edit {
 	names := slices.Sorted(maps.Keys(move.Before))
 	rank := func(name string) int {
@@ -212,15 +203,13 @@ func same(a, b *string) bool {
 }
 
 var (
-	// errOthers means that another writer changed the leader annotation.
 	errOthers = errors.New("the key was changed by another writer")
-	// errDoubt means that it is unknown whether the API server made the change.
-	errDoubt = errors.New("whether the change was made is unknown")
+	errDoubt  = errors.New("whether the change was made is unknown")
 )
 
-// write makes one edit on the Node, if the Node's leader annotation has not changed since it was
-// read. Right before the write it calls mayStill, the last check, with the Node. If another writer
-// changed the Node meanwhile, write reads the Node again, calls mayStill again, and tries again.
+// write calls mayStill with the Node right before the write. If another writer changed the Node
+// meanwhile, write reads the Node again, calls mayStill again, and tries again. It never replaces a
+// leader annotation that has changed since it was read.
 func (m *Mesh) write(ctx context.Context, members []member, e edit, mayStill func(member) error) (member, error) {
 	k := *find(members, e.node)
 	for range patchTries {
@@ -254,8 +243,7 @@ func (m *Mesh) write(ctx context.Context, members []member, e edit, mayStill fun
 	return member{}, fmt.Errorf("%s of node %s was not written: other programs changed the Node at each of %d tries", election.LeaderKey, e.node, patchTries)
 }
 
-// patch writes only the leader annotation. The API server refuses the patch if the Node was
-// replaced or changed since it was read.
+// The API server refuses the patch if the Node was replaced or changed since it was read.
 func (m *Mesh) patch(ctx context.Context, k member, e edit) (member, error) {
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": k.uid, "resourceVersion": k.version, "annotations": map[string]*string{election.LeaderKey: e.to},
@@ -275,8 +263,6 @@ func (m *Mesh) patch(ctx context.Context, k member, e edit) (member, error) {
 	return member{}, fmt.Errorf("writing %s: %w: %w", e, errDoubt, err)
 }
 
-// refusedByServer reports whether the API server answered, and its answer shows that it did
-// nothing.
 func refusedByServer(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

@@ -17,8 +17,7 @@ import (
 	"drydock.dev/drydock/remediations/providers/kilo/settings"
 )
 
-// NodeAPI and LeaseAPI have the methods of the API server's client that this package calls. The
-// types of client-go implement them.
+// NodeAPI and LeaseAPI are the methods of client-go that this package calls.
 type (
 	NodeAPI interface {
 		List(ctx context.Context, o metav1.ListOptions) (*corev1.NodeList, error)
@@ -34,23 +33,20 @@ type (
 // functions of the program.
 type Options struct {
 	settings.Kilo
-	// API lists, reads and patches Nodes. Leases lists the kubelets' leases.
+	// Leases has the kubelets' leases.
 	API    NodeAPI
 	Leases LeaseAPI
-	// Nodes returns all Nodes from a cache. Only Leads and LeadsAll use it, and they change nothing.
-	// Of each Node, the cache must have the labels, the pod CIDR and Kilo's annotations.
+	// Nodes returns all Nodes from a cache, with their labels, pod CIDRs and Kilo's annotations.
+	// Only Leads and LeadsAll use it, and they change nothing.
 	Nodes func(ctx context.Context) ([]*corev1.Node, error)
-	// HoldWhen has the taints, labels, annotations and conditions that other systems set on a node
-	// that they claim. A claimed node does not become a leader. The default is the list that Drydock
-	// ships.
+	// HoldWhen lists the marks of other systems on a node that they claim. A claimed node does not
+	// become a leader. The default is the list that Drydock ships.
 	HoldWhen marks.List
-	// Registry has the remediations that a repair's record on a Node may name, besides the shipped
-	// ones.
+	// Registry has the repair steps of other programs. Records on Nodes may name them.
 	Registry remediations.Registry
-	// Resolver returns the addresses of a host name. The default is net.DefaultResolver. Tests
-	// replace it.
+	// Resolver returns the addresses of a host name. The default is net.DefaultResolver.
 	Resolver func(ctx context.Context, host string) ([]string, error)
-	// Now returns the current time, for the age of agents' annotations and of leases.
+	// Now is for the age of agents' annotations and of leases.
 	Now func() time.Time
 }
 
@@ -58,15 +54,15 @@ type Options struct {
 type Mesh struct {
 	options   Options
 	endpoints []*replicas.Endpoint
-	// page is how many Nodes one answer of the API server has: pageSize, except in tests.
+	// page is pageSize, except in tests.
 	page int64
-	// one is a lock: only one Look, Move or PutBack runs at a time, because each reads all Nodes.
+	// Only one Look, Move or PutBack runs at a time, because each reads all Nodes.
 	one chan struct{}
 	// last is the address of the Prometheus that answered last. The lock one guards it.
 	last string
 }
 
-// New returns a Mesh. It sends no request. An error names the wrong option.
+// New checks the options. It sends no request.
 func New(o Options) (*Mesh, error) {
 	if o.API == nil || o.Leases == nil || o.Nodes == nil || o.Now == nil {
 		return nil, errors.New("making the Kilo provider: the API server's client, the cache of Nodes or the clock is missing")

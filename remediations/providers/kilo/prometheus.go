@@ -16,14 +16,11 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// turns is how many servers may use their whole time limit in one call of ask. The time limit of
-// ask is turns times the time limit of one server.
 const turns = 3
 
-// ask queries one Prometheus after the other for the probe results about the location. There are
-// two kinds: the members' results about each other, and those of other locations about the members.
-// ask stops at the first server that has both kinds. Otherwise it uses the first server with any
-// results. If no server has results, the error gives the reason for each.
+// ask stops at the first server that has both kinds of results: the members' about each other, and
+// other locations' about the members. Otherwise it uses the first server with any. If no server has
+// results, the error gives the reason for each.
 func (m *Mesh) ask(ctx context.Context, v view, location string) (results, error) {
 	ctx, cancel := context.WithTimeout(ctx, turns*m.options.Timeout)
 	defer cancel()
@@ -52,7 +49,6 @@ func (m *Mesh) ask(ctx context.Context, v view, location string) (results, error
 	return results{}, fmt.Errorf("%s; check that drydock-agent runs on the nodes, that Prometheus scrapes it, and that providers.kilo.prometheus names that Prometheus", named(trouble, "; "))
 }
 
-// replica is one address of one Prometheus.
 type replica struct {
 	*replicas.Endpoint
 	address string
@@ -60,8 +56,8 @@ type replica struct {
 
 func (r replica) String() string { return r.Name(r.address) }
 
-// inTurn returns all addresses of all servers. The address that answered last is first. inTurn adds
-// errors of name resolution to the list trouble.
+// inTurn returns the address that answered last first. It adds errors of name resolution to
+// trouble.
 func (m *Mesh) inTurn(ctx context.Context, trouble *[]string) []replica {
 	var out []replica
 	for _, e := range m.endpoints {
@@ -79,9 +75,8 @@ func (m *Mesh) inTurn(ctx context.Context, trouble *[]string) []replica {
 	return out
 }
 
-// askOne sends both queries to one server. The server computes the ages of the results with its own
-// clock, so Drydock's clock does not matter. A result counts only if the view has the probing Node
-// and the probed Node, each in the right location.
+// The server computes the ages of the results, so Drydock's clock does not matter. A result counts
+// only if the view has both Nodes, each in the right location.
 func (m *Mesh) askOne(ctx context.Context, r replica, v view, location string) (results, error) {
 	at, err := r.Replica(r.address) // a changed HTTP configuration file is used from now on
 	if err != nil {
@@ -102,9 +97,9 @@ func (m *Mesh) askOne(ctx context.Context, r replica, v view, location string) (
 	return w, nil
 }
 
-// queries returns the two PromQL queries. They request raw samples, because only raw samples show
-// which of two series of the same pair of nodes is newer. They are limited to the agents' jobs,
-// because any scraped pod could export a metric of this name.
+// queries request raw samples, because only these show which of two series of the same pair of
+// nodes is newer. They are limited to the agents' jobs, because any scraped pod could export a
+// metric of this name.
 func queries(job, location string, maxAge time.Duration) [2]string {
 	j, l := strconv.Quote(job), strconv.Quote(strings.ToValidUTF8(location, ""))
 	return [2]string{
@@ -113,7 +108,6 @@ func queries(job, location string, maxAge time.Duration) [2]string {
 	}
 }
 
-// judge limits the size of an answer's body.
 func judge(req *http.Request, resp *http.Response) error {
 	resp.Body = answers.Body(req.Context(), resp.Body)
 	return nil

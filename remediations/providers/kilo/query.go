@@ -15,15 +15,13 @@ import (
 	"drydock.dev/drydock/internal/bounded"
 )
 
-// answers limits the size of an answer of Prometheus. The series are decoded one by one, so they
-// are never in memory together.
+// The series are decoded one by one, so they are never in memory together.
 var answers = bounded.Limits{Bytes: maxAnswerBytes, Depth: 16, Each: bounded.Each{Depth: 3, Bytes: 1 << 20, Values: 32_000}}
 
-// maxError is the largest body of an error that is read, in bytes.
+// maxError is in bytes.
 const maxError = 64 << 10
 
-// query sends the query text to one Prometheus, and calls the function read with each series of the
-// answer. If query returns an error, the series that read has received must not be used.
+// If query returns an error, the series that read has received must not be used.
 func query(ctx context.Context, client *http.Client, at *url.URL, text string, read func(*model.SampleStream) error) error {
 	resp, err := send(ctx, client, http.MethodPost, at, text)
 	if err == nil && (resp.StatusCode == http.StatusMethodNotAllowed || resp.StatusCode == http.StatusNotImplemented) {
@@ -65,8 +63,6 @@ func send(ctx context.Context, client *http.Client, method string, at *url.URL, 
 	return client.Do(req)
 }
 
-// refusal returns the error for a status other than 200, with the reason from Prometheus' answer if
-// it has one.
 func refusal(resp *http.Response) error {
 	said := fmt.Sprintf("the server answered %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
 	var own struct{ Error string }
@@ -76,14 +72,12 @@ func refusal(resp *http.Response) error {
 	return errors.New(said)
 }
 
-// reply has the fields of an answer of Prometheus, without the series.
 type reply struct {
 	status, kind, trouble string
 	warnings              []string
 	partial               bool
 }
 
-// judge returns an error if the answer cannot be used.
 func (a reply) judge() error {
 	switch {
 	case a.status != "success":
@@ -102,7 +96,6 @@ func notAMatrix(kind string) error {
 	return fmt.Errorf("the answer has the result type %q instead of matrix; check that the URL is that of a Prometheus", clip(kind))
 }
 
-// read decodes the answer to its end, and calls the function read with each series.
 func (a *reply) read(d *json.Decoder, read func(*model.SampleStream) error) error {
 	err := fields(d, func(name string) error {
 		switch name {
@@ -153,8 +146,7 @@ func (a *reply) readData(d *json.Decoder, read func(*model.SampleStream) error) 
 	})
 }
 
-// fields decodes a JSON object. It calls the function field with each name, and this function must
-// decode the value.
+// field must decode the value after the name.
 func fields(d *json.Decoder, field func(name string) error) error {
 	begin, err := d.Token()
 	if err != nil || begin == nil { // null counts as an object without fields
@@ -186,8 +178,7 @@ func readSeries(d *json.Decoder, read func(*model.SampleStream) error) error {
 	})
 }
 
-// list decodes a JSON list. It calls the function element for each element, and this function must
-// decode the element.
+// element must decode the element.
 func list(d *json.Decoder, element func() error) error {
 	begin, err := d.Token()
 	if err != nil || begin == nil { // null counts as an empty list

@@ -14,30 +14,27 @@ import (
 	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
-// probeMetric is the agents' metric for a probe. It is 1 if both messages of the probe were
-// answered over a new flow, and 0 otherwise.
+// probeMetric is 1 if both messages of the probe were answered over a new flow, and 0 otherwise.
 const probeMetric = "drydock_mesh_probe_success"
 
-// results holds the agents' probe results about one location. Times are by Prometheus' clock. Names
-// and locations of nodes are taken from the Nodes.
+// results are about one location. Times are by Prometheus' clock. Names and locations of nodes are
+// taken from the Nodes.
 type results struct {
 	// local has the members' results about each other within maxAge, by probing node and then by
 	// probed node.
 	local  map[string]map[string]result
 	maxAge time.Duration
-	// pairs reports that a move is allowed in a location of two nodes (Options.Pairs).
-	pairs bool
-	// cross has the results of other locations about the members, not older than freshFor. The keys
-	// are the probed node, then the location of the probing nodes.
+	pairs  bool
+	// cross has other locations' results about the members, by probed node and then by the probing
+	// nodes' location. They are not older than freshFor.
 	cross map[string]map[string]tally
 }
 
 type pair struct{ src, dst string }
 
-// result is the result of one node's probes of another node, over all protocols.
 type result struct {
 	good bool // the last probe of each protocol succeeded
-	// failing is the share of probes that failed. If the protocols differ, it is the larger share.
+	// failing is the share of failed probes, the larger one if the protocols differ.
 	failing float64
 }
 
@@ -45,19 +42,17 @@ func (w result) suspicious() bool { return !w.good || w.failing > failingShare }
 
 type tally struct{ good, bad int }
 
-// account counts one node's probes of another node over one protocol. It has the time of the last
-// probe and whether it succeeded, the number of failed probes (bad), and the number of all probes
-// (of).
+// account counts one node's probes of another node over one protocol: bad of them failed.
 type account struct {
 	last    model.Time
 	good    bool
 	bad, of int
 }
 
-// accounts has one account for each protocol. The indexes are those of protocols.
+// The indexes are those of protocols.
 type accounts [2]account
 
-// protocols are the values of the label proto that the agents write.
+// The agents write these values of the label proto.
 var protocols = []string{"tcp", "udp"}
 
 // reader collects the samples by pair of nodes and protocol. The probing node is taken from the
@@ -69,11 +64,10 @@ var protocols = []string{"tcp", "udp"}
 // pair may be in several series, and the newest sample counts.
 type reader struct {
 	location string
-	// local selects the results of the location's nodes about each other. If it is false, the reader
-	// selects the results of nodes in other locations about the nodes of this location.
+	// local selects the results of the location's nodes about each other, and not those of other
+	// locations.
 	local bool
-	// nodes has all nodes by name. Samples about other names are ignored, so that they cannot fill
-	// the memory.
+	// Samples about nodes that do not exist are ignored, so that they cannot fill the memory.
 	nodes    map[string]*election.Node
 	accounts map[pair]*accounts
 	series   int
@@ -87,7 +81,6 @@ func newReader(v view, location string, local bool) *reader {
 	return e
 }
 
-// read adds one series. It returns an error if there are more than maxSeries.
 func (e *reader) read(series *model.SampleStream) error {
 	if e.series++; e.series > maxSeries {
 		return fmt.Errorf("%w: the answer has more than %d series", bounded.ErrTooLarge, maxSeries)
@@ -168,9 +161,8 @@ func newResults(local, cross *reader, maxAge time.Duration) results {
 	return w
 }
 
-// suspects returns the nodes that may be faulty: the present leader, and the nodes under repair,
-// because they led before. Probes by a suspect do not count. Failed probes of a suspect do not
-// count either.
+// suspects are the present leader, and the nodes under repair, because they led before. Probes by a
+// suspect do not count, and neither do failed probes of a suspect.
 func suspects(members []member, leader string) map[string]bool {
 	out := map[string]bool{leader: true}
 	for _, k := range members {
@@ -181,9 +173,8 @@ func suspects(members []member, leader string) map[string]bool {
 	return out
 }
 
-// accusers returns, for each member, the other members that fail to reach it. A failed last probe
-// counts as a failure. If lately is true, many failed probes within MaxAge also count. Probes by
-// ignored nodes do not count.
+// accusers returns the other members whose last probe of a member failed. If lately is true, many
+// failed probes within MaxAge also count. Probes by ignored nodes do not count.
 func (w results) accusers(members []member, ignored map[string]bool, lately bool) map[string][]string {
 	known := map[string]bool{}
 	for _, k := range members {
@@ -281,12 +272,10 @@ func (w results) onlyMember(name, leader string) (ties int, known bool, why stri
 	return 1, true, ""
 }
 
-// reached reports whether other locations reach enough members through the leader. If not, why says
-// which members they do not reach. A member that its siblings do not reach either is left out: it
-// is faulty itself, and shows nothing about the leader. A member counts as unreached only if most
-// of the other locations do not reach it, because one location may be cut off itself. known is
-// false if there are members besides the leader, and no other location has a result about any of
-// them.
+// reached leaves out a member that its siblings do not reach either: it is faulty itself, and shows
+// nothing about the leader. A member counts as unreached only if most of the other locations do not
+// reach it, because one location may be cut off itself. known is false if no other location has a
+// result about any other member.
 func (w results) reached(members []member, leader string) (ok, known bool, why string) {
 	accusers := w.accusers(members, nil, false)
 	judged, unreached := 0, []string{}
@@ -320,5 +309,4 @@ func (w results) reached(members []member, leader string) (ok, known bool, why s
 	return true, known, ""
 }
 
-// none reports whether Prometheus had no results about the location.
 func (w results) none() bool { return len(w.local) == 0 && len(w.cross) == 0 }

@@ -15,29 +15,22 @@ import (
 	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
-// member is a Node as Kilo sees it, and what Drydock must know before it makes the node a leader.
+// member also has what must be known before the node becomes a leader.
 type member struct {
 	election.Node
-	// declared is the location in the Node's annotation or label.
 	declared string
 	uid      types.UID
 	version  string
-	// key is the value of the leader annotation. It is nil if the Node does not have the
-	// annotation.
-	key *string
-	// moved has the names of the old and new leaders in all moves of the repair on this node.
+	// key is the value of the leader annotation, or nil without the annotation.
+	key    *string
 	repair string
-	// moved names the nodes that the repair on this node has made leaders so far, and those that
-	// led before.
-	moved []string
-	// unfit is why the node must not become a leader, whatever its probes show. It is empty if the
-	// node may lead.
-	unfit string
-	// notReady is why Kilo does not count the node. It is empty if Kilo counts the node.
+	// moved names the nodes that this repair has made leaders so far, and those that led before.
+	moved    []string
+	unfit    string
 	notReady string
 }
 
-// view has all Nodes of the mesh as they were read at one time, sorted by name.
+// view was read at one time, and is sorted by name.
 type view []member
 
 // enter waits until no other Look, Move or PutBack runs. The caller must call leave.
@@ -50,7 +43,6 @@ func (m *Mesh) enter(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-// read reads all Nodes from the API server, and keeps the relevant parts of each.
 func (m *Mesh) read(ctx context.Context) (view, error) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
@@ -81,7 +73,6 @@ func (m *Mesh) read(ctx context.Context) (view, error) {
 	return v, nil
 }
 
-// reread reads one Node from the API server again.
 func (m *Mesh) reread(ctx context.Context, name string) (member, error) {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
@@ -102,8 +93,8 @@ func (m *Mesh) member(n *corev1.Node) member {
 	return k
 }
 
-// repairOn describes the repair on the Node, whatever its phase. It returns "" if there is no
-// repair. moved has the names of the old and new leaders in the moves of that repair.
+// moved has the names of the old and new leaders in the moves of that repair. what is "" if there
+// is no repair.
 func repairOn(n *corev1.Node) (what string, moved []string) {
 	for _, key := range []string{remediations.LocationKey, remediations.NodeRepairKey} {
 		if _, ok := n.Annotations[key]; ok {
@@ -121,9 +112,6 @@ func repairOn(n *corev1.Node) (what string, moved []string) {
 	return what, moved
 }
 
-// unfit returns why the node must not become a leader. It returns "" if the node may lead. unfit
-// looks at other systems' claims, the node's condition, its alerts and repairs, and what people
-// have set on it.
 func (m *Mesh) unfit(n *corev1.Node, repair string) string {
 	if why := m.options.HoldWhen.Leaving(n, m.options.Registry.ReadJournal(n), m.options.Now()); why != "" {
 		return why
@@ -158,8 +146,7 @@ func (m *Mesh) unfit(n *corev1.Node, repair string) string {
 	return ""
 }
 
-// of returns the members of the location, which are part of Kilo's mesh now. others has the nodes
-// that belong to the location but are not part of the mesh now.
+// others belong to the location but are not part of Kilo's mesh now.
 func (v view) of(location string) (members, others []member) {
 	for _, k := range v {
 		switch {

@@ -10,17 +10,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// PodsPerPage is the number of pods on one page of a list from the API server. By default a node
-// has at most 110 pods, so a node's list has one or two pages.
+// PodsPerPage is the number of pods on one page of a list. By default a node has at most 110 pods.
 const PodsPerPage = 100
 
-// maxSaid is the maximum length in bytes of the text that Brief returns.
+// maxSaid is in bytes.
 const maxSaid = 200
 
-// Final reports whether the API server refused the request for good, so that the same request would
-// get the same error. For example, rights are missing, or an admission webhook refused the request.
-// Final is true for each 4xx status except 401, 408 and 429. It is also false for a 403 whose cause
-// is a namespace that is being deleted.
+// Final reports whether the same request would get the same error, for example because rights are
+// missing. It is true for each 4xx status except 401, 408 and 429, and except a 403 from a
+// namespace that is being deleted.
 func Final(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -38,8 +36,7 @@ func Final(err error) bool {
 	}
 }
 
-// Brief returns the error's text, cut to maxSaid bytes. It appends the causes that the API server
-// reports, because they have the details.
+// Brief returns the error's text, cut to maxSaid bytes, and the causes that the API server reports.
 func Brief(err error) string {
 	said := err.Error()
 	var status apierrors.APIStatus
@@ -63,7 +60,7 @@ func Brief(err error) string {
 // NameOf returns NAMESPACE/NAME of the pod.
 func NameOf(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
 
-// Finished reports whether the pod has succeeded or failed. Such a pod no longer occupies its node.
+// Finished reports whether the pod has succeeded or failed, and so no longer occupies its node.
 func Finished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }

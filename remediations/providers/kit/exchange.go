@@ -17,15 +17,12 @@ type Answer struct {
 	Body   []byte
 	Again  time.Duration // how long the server asks clients to wait, from Retry-After
 	Err    error         // why no complete answer was received
-	// Left is true if the gate let the request pass. The server may then have carried out the
-	// request.
+	// Left is true if the gate let the request pass, so the server may have carried it out.
 	Left bool
 }
 
-// Exchange sends the request once through the transport way, and reads the complete answer within
-// the limits. It follows no redirect. A request that changes something needs a gate. Right before
-// sending, the gate decides whether the request may be sent. If the gate refuses, Err has the
-// reason. gate is nil for a request that changes nothing.
+// Exchange sends the request once, and reads the complete answer within the limits. It follows no
+// redirect. gate decides right before sending, and is nil for a request that changes nothing.
 func Exchange(way http.RoundTripper, req *http.Request, limits bounded.Limits, gate *Gate) Answer {
 	if gate == nil {
 		return exchange(way, req, limits)
@@ -39,10 +36,9 @@ func Exchange(way http.RoundTripper, req *http.Request, limits bounded.Limits, g
 	return a
 }
 
-// Transport returns an HTTP transport that uses no proxy. It uses only HTTP/1.1, where a connection
-// has one request at a time. So a gate can close the connection without an effect on other
-// requests. The parameter within limits the time for the connection, and separately the time for
-// the TLS handshake.
+// Transport returns an HTTP transport without a proxy. It uses only HTTP/1.1, so that a gate can
+// close the connection without an effect on other requests. within limits the connection, and
+// separately the TLS handshake.
 func Transport(within time.Duration) *http.Transport {
 	http1 := new(http.Protocols)
 	http1.SetHTTP1(true)

@@ -7,12 +7,11 @@ import (
 	"sync"
 )
 
-// errWithdrawn is the error of a request that a gate stopped.
 var errWithdrawn = errors.New("the request was withdrawn before it left")
 
-// Gate decides at the last moment whether a request that changes something may be sent. If the gate
-// refuses, not one byte of the request is sent. So "nothing was done" is then certain. A Gate
-// serves one request. A nil Gate lets every request pass.
+// Gate decides at the last moment whether a request that changes something may be sent. If it
+// refuses, not one byte is sent, so nothing was done. A Gate serves one request; a nil Gate lets
+// every request pass.
 type Gate struct {
 	issue context.Context // once this context has ended, the gate is shut
 	may   func() error    // the caller's last check; may be nil
@@ -23,14 +22,13 @@ type Gate struct {
 	forbidden error // the error that may returned
 }
 
-// NewGate returns a gate for one request. If the context issue has ended, the gate stops the
-// request. Right before the request is sent, the gate calls the function may once. If may returns
-// an error, the gate stops the request. If may is nil, the gate checks only the context.
+// NewGate returns a gate for one request. It refuses if the context issue has ended, or if may
+// returns an error. may is called once, right before the request is sent, and may be nil.
 func NewGate(issue context.Context, may func() error) *Gate { return &Gate{issue: issue, may: may} }
 
-// Trace returns a context. A request with this context calls the gate when its connection is
-// established, including proxy and TLS, right before its first byte. If the gate refuses, it closes
-// the connection, so that the transport cannot write the request.
+// Trace returns a context whose request calls the gate when its connection is established,
+// including proxy and TLS, right before its first byte. If the gate refuses, it closes the
+// connection, so that the transport cannot write the request.
 func (g *Gate) Trace(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) {
 		if g.letOut() != nil {
@@ -71,8 +69,7 @@ func (g *Gate) Withdraw() bool {
 	return g.withdrawn
 }
 
-// Forbidden returns the error of the function may, the caller's last check. It returns nil if may
-// allowed the request, or if the gate did not call may.
+// Forbidden returns the error of may, if the gate has called it.
 func (g *Gate) Forbidden() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -5,23 +5,21 @@ import (
 	"strings"
 )
 
-// stays has the concerns from the mildest to the worst. Each concern lasts longer, or affects more
-// machines, than the concerns before it.
+// Each concern lasts longer, or affects more machines, than those before it.
 var stays = []Concern{While, Passing, Machine, Setup}
 
 // Holds collects all reasons that forbid a step now, so that people see them together.
 type Holds []*Refusal
 
-// If adds a reason to h when the first parameter, holds, is true. why is the Concern of this
-// reason.
+// If adds a reason to h if holds is true. why is its Concern.
 func (h *Holds) If(holds bool, why Concern, format string, args ...any) {
 	if holds {
 		*h = append(*h, Refuse(why, format, args...))
 	}
 }
 
-// Err returns one error with all reasons, or nil if there are none. The error has the worst concern
-// of all reasons.
+// Err returns one error with all reasons, or nil if there are none. It has the worst concern of all
+// reasons.
 func (h Holds) Err() error {
 	if len(h) == 0 {
 		return nil

@@ -13,9 +13,8 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// List lists objects of another system. Drydock has no Go types for them. List uses the first of
-// the versions that the API server serves. If the API server serves no such version, the list is
-// empty. An empty namespace means all namespaces.
+// List lists objects of another system in the first of the versions that the API server serves. If
+// it serves none, the list is empty. An empty namespace means all namespaces.
 func List(ctx context.Context, objects dynamic.Interface, namespace, group, resource string, versions ...string) ([]unstructured.Unstructured, error) {
 	for _, v := range versions {
 		list, err := objects.Resource(schema.GroupVersionResource{Group: group, Version: v, Resource: resource}).Namespace(namespace).List(ctx, metav1.ListOptions{})
@@ -30,8 +29,8 @@ func List(ctx context.Context, objects dynamic.Interface, namespace, group, reso
 	return nil, nil
 }
 
-// Selector reads the label selector of the object o. fields is the path of the selector's field. A
-// missing or empty selector selects everything.
+// Selector reads the label selector at the path fields. A missing or empty selector selects
+// everything.
 func Selector(o unstructured.Unstructured, fields ...string) (labels.Selector, error) {
 	raw, _, err := unstructured.NestedMap(o.Object, fields...)
 	if err != nil {

@@ -11,23 +11,20 @@ import (
 
 type previewKey struct{}
 
-// Previewing returns a context for a call that must show its requests to a person before it sends
-// them. Right before its last check, the call passes a description of each request to the function
-// show. The description has no headers and no URL query, because these may contain secrets.
+// Previewing lets a call show its requests to a person before its last check. The texts for show
+// have no headers and no URL query, because these may contain secrets.
 func Previewing(ctx context.Context, show func(what string)) context.Context {
 	return context.WithValue(ctx, previewKey{}, show)
 }
 
-// Preview passes the description of a request to the function show, if the context is from
-// Previewing. Otherwise it does nothing.
+// Preview shows the description of a request if the context is from Previewing.
 func Preview(ctx context.Context, what string) {
 	if show, ok := ctx.Value(previewKey{}).(func(string)); ok {
 		show(what)
 	}
 }
 
-// previewRequest calls Preview with the method, the URL and the body of an HTTP request. The body
-// can still be sent afterwards.
+// The body can still be sent after previewRequest.
 func previewRequest(ctx context.Context, req *http.Request) {
 	if ctx.Value(previewKey{}) == nil {
 		return

@@ -19,27 +19,23 @@ import (
 )
 
 const (
-	// grace is how long Run waits after the program has ended, if a child process still has the
-	// program's output open.
+	// grace is the wait for a child process that still has the output of an ended program open.
 	grace = time.Second
-	// maxSecret is the largest size of a file with a secret, in bytes.
+	// maxSecret is in bytes.
 	maxSecret = 4 << 10
 )
 
-// Program is a program that a provider runs. Run gives it no arguments and no environment
-// variables, because other users of the machine could read secrets there.
+// Program is a program that a provider runs. It gets no arguments and no environment variables,
+// because other users of the machine could read secrets there.
 type Program struct {
 	Path string
-	// Input has values for the program, by name. Run writes each value to the program's standard
-	// input, as a line NAME=VALUE.
+	// Input is written to the program's standard input, as lines NAME=VALUE.
 	Input map[string]string
-	// SecretFiles has the paths of files with secret values, by name. Run passes the values like
-	// Input, but never shows them. Before the start it adds them to Secrets, which removes them
-	// from messages.
+	// SecretFiles are paths of files with further values for Input. Their contents are added to
+	// Secrets, and are never shown.
 	SecretFiles map[string]string
 	Secrets     *redact.Keyring
-	// Within is the longest duration of the run. Output is the largest size of stdout and of
-	// stderr, each in bytes.
+	// Within limits the run. Output limits stdout and stderr, each in bytes.
 	Within time.Duration
 	Output int
 }
@@ -48,20 +44,15 @@ type Program struct {
 type Ran struct {
 	Code        int
 	Out, Errors string
-	// Err is the reason why the program was not started, or why the result is incomplete. It is nil
-	// if the result is complete.
+	// Err is why the program was not started, or why the result is incomplete.
 	Err error
-	// Began is true if the program was started. The program may have done its work, even if the run
-	// failed.
+	// Began is true if the program was started. It may have done its work, even if the run failed.
 	Began bool
 }
 
-// Run runs the program once. Right before the start, Run calls the function may. If may returns an
-// error, the program is not started. If may is nil, Run checks nothing. If the program was not
-// started, or did not end in time, Err is a Refusal.
-//
-// When the program has ended, Run kills its process group, because a child process could still be
-// running.
+// Run runs the program once, unless may, called right before the start, returns an error. If the
+// program was not started, or did not end in time, Err is a Refusal. At the end, Run kills the
+// process group, because a child process could still be running.
 func (p Program) Run(ctx context.Context, may func() error) (r Ran) {
 	input, shown, err := p.input()
 	if err != nil {
@@ -101,8 +92,7 @@ func (p Program) Run(ctx context.Context, may func() error) (r Ran) {
 	return r
 }
 
-// input returns the text for the program's standard input. shown is a description of the run for a
-// person, without secrets.
+// shown describes the run for a person, without secrets.
 func (p Program) input() (input, shown string, err error) {
 	values := map[string]string{}
 	maps.Copy(values, p.Input)
@@ -129,8 +119,7 @@ func (p Program) input() (input, shown string, err error) {
 
 var errOutput = errors.New("the program's output is too long")
 
-// output stores the standard output or the standard error of the program, up to most bytes. It does
-// not embed the bytes.Buffer, because the buffer's ReadFrom has no limit.
+// output does not embed the bytes.Buffer, because the buffer's ReadFrom has no limit.
 type output struct {
 	text bytes.Buffer
 	most int

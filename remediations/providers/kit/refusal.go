@@ -16,47 +16,40 @@ import (
 	"drydock.dev/drydock/remediations/engine"
 )
 
-// Concern is the kind of a refusal: which machines it concerns (one or all), and how long it lasts.
-// It decides when Drydock tries again.
+// Concern is which machines a refusal concerns, and for how long. It decides when Drydock tries
+// again.
 type Concern string
 
-// The concerns, by how many machines the obstacle affects and for how long.
 const (
-	// Machine means that the refusal concerns only the machine of the call, until a person acts.
+	// Machine concerns only the machine of the call, until a person acts.
 	Machine Concern = "machine"
 	// Unable means that the machine of the call can never do what this attempt requires. The
 	// attempt counts as used, and the plan continues with its next step.
 	Unable Concern = "unable"
-	// While means that the refusal concerns only the machine of the call, until other work on the
-	// machine has ended.
+	// While concerns only the machine of the call, until other work on it has ended.
 	While Concern = "while"
-	// Unreached means that the machine's own controller or host gives no usable answer, or asks
-	// clients to wait. The refusal concerns only the machine of the call.
+	// Unreached concerns only the machine of the call: its own controller or host gives no usable
+	// answer, or asks clients to wait.
 	Unreached Concern = "unreached"
-	// Passing means that the refusal concerns all machines, but only for a short time.
+	// Passing concerns all machines, for a short time.
 	Passing Concern = "passing"
-	// Setup means that the refusal concerns all machines, until a person corrects the
-	// configuration.
+	// Setup concerns all machines, until a person corrects the configuration.
 	Setup Concern = "setup"
-	// Account means that the provider refuses Drydock's account, or that the account lacks rights.
-	// The refusal concerns all machines.
+	// Account concerns all machines: the provider refuses Drydock's account, or the account lacks
+	// rights.
 	Account Concern = "account"
 )
 
-// Refusal is the error of a call that certainly did nothing. Text is one sentence for people. Why
-// says which machines the refusal concerns, and for how long.
-//
-// A refusal by one machine's BMC or host concerns only that machine. If the provider refuses
-// Drydock's account (ErrAccount), the engine stops a policy only after calls for two machines were
-// refused.
+// Refusal is the error of a call that certainly did nothing. Text is one sentence for people. If
+// the provider refuses Drydock's account (ErrAccount), the engine stops a policy only after calls
+// for two machines were refused.
 type Refusal struct {
 	Why  Concern
 	Text string
-	// Again is how long the other side asks clients to wait. It is zero if the other side did not
-	// ask.
+	// Again is how long the other side asks clients to wait.
 	Again time.Duration
-	// NeedsPerson is for the concern Unreached. It means that only a person can correct the cause,
-	// for example a certificate that is not trusted.
+	// NeedsPerson is for Unreached: only a person can correct the cause, for example a certificate
+	// that is not trusted.
 	NeedsPerson bool
 	// Cause is the underlying error, without secrets. It may be nil.
 	Cause error
@@ -86,7 +79,7 @@ func (e *Refusal) Is(target error) bool {
 	return e.Cause != nil && errors.Is(e.Cause, target)
 }
 
-// Survey converts the refusal into a remediations.Survey, the result of the check before a step.
+// Survey returns the refusal as the result of the check before a step.
 func (e *Refusal) Survey() remediations.Survey {
 	s := remediations.Survey{Trouble: e.Text, Again: remediations.AskMended}
 	switch e.Why {
@@ -106,13 +99,11 @@ func (e *Refusal) Survey() remediations.Survey {
 	return s
 }
 
-// Wait returns how long the other side asks clients to wait. It is zero if the other side did not
-// ask.
+// Wait returns how long the other side asks clients to wait, or zero.
 func (e *Refusal) Wait() time.Duration { return e.Again }
 
-// RetryAfter returns the wait that an answer's Retry-After header requests, but at most AskMended.
-// It is zero without such a header. A date in the header is ignored, because the other side's clock
-// may be wrong.
+// RetryAfter returns the wait in a Retry-After header, at most AskMended, or zero. A date in the
+// header is ignored, because the other side's clock may be wrong.
 func RetryAfter(h http.Header) time.Duration {
 	seconds, err := strconv.Atoi(h.Get("Retry-After"))
 	if err != nil || seconds <= 0 {

@@ -10,19 +10,18 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// longest is the maximum length of a message about one call, in bytes.
+// longest is in bytes.
 const longest = 900
 
 // Reporter turns the errors of one provider into sentences for people, without secrets.
 type Reporter struct {
-	// Secrets has the secret texts that Reporter removes from each sentence.
+	// Secrets are removed from each sentence.
 	Secrets *redact.Keyring
-	// Otherwise is the Concern that Reporter gives to an error that is not a Refusal. A Refusal
-	// keeps its own Concern.
+	// Otherwise is the Concern of an error that is not a Refusal.
 	Otherwise Concern
 }
 
-// Explained converts the error into a Refusal whose text includes the cause. It removes secrets.
+// Explained returns the error as a Refusal whose text includes the cause, without secrets.
 func (r Reporter) Explained(err error) *Refusal {
 	var e *Refusal
 	if !errors.As(err, &e) {
@@ -36,18 +35,16 @@ func (r Reporter) Explained(err error) *Refusal {
 	return &out
 }
 
-// Sentence converts the error into a Refusal with one line of text, cut to a bounded length. The
-// text begins with the formatted text, which names what failed, for example "the Machine of node
-// x".
+// Sentence returns the error as a Refusal with one line of bounded length. The formatted text comes
+// first and names what failed, for example "the Machine of node x".
 func (r Reporter) Sentence(err error, format string, args ...any) *Refusal {
 	out := r.Explained(err)
 	out.Text = text.Line(r.Secrets.Hide(fmt.Sprintf(format, args...)+": "+out.Text), longest)
 	return out
 }
 
-// Testimony returns a report about a machine's power. The parameter who names the source of the
-// report, and power is the state as a word. If err is not nil, the answer is unknown, and the text
-// has the reason.
+// Testimony returns a report about a machine's power. who is the source of the report, and power is
+// the state as a word. With an error the answer is unknown.
 func (r Reporter) Testimony(who, power string, answer signs.Answer, err error) signs.Testimony {
 	if err != nil {
 		return signs.Testimony{Answer: signs.Unknown, Saw: r.Sentence(err, "%s did not say whether the machine is on", who).Text}
@@ -55,9 +52,8 @@ func (r Reporter) Testimony(who, power string, answer signs.Answer, err error) s
 	return signs.Testimony{Answer: answer, Saw: fmt.Sprintf("%s says that the machine is %s", who, power)}
 }
 
-// Ended returns the outcome of a call, and its error as a sentence. The parameter doing names the
-// action, for example "rebooting node x". The parameter perhaps is a sentence about what may have
-// happened, if the outcome is unknown.
+// Ended returns the outcome of a call, and its error as a sentence. doing is the action, for
+// example "rebooting node x". perhaps says what may have happened, if the outcome is unknown.
 func (r Reporter) Ended(outcome remediations.CallOutcome, err error, doing, perhaps string) (remediations.CallOutcome, error) {
 	switch {
 	case err == nil:

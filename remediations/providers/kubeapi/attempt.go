@@ -12,9 +12,9 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// Over reports whether the attempt on the Node has ended (over), and whether its repair has
-// recovered the node (cured). If the Node is gone, the attempt has ended. registry has the
-// remediations that are not part of Drydock, because the Node's record may name them.
+// Over reports whether the attempt on the Node has ended, and whether its repair has recovered the
+// node (cured). If the Node is gone, the attempt has ended. registry has the repair steps of other
+// programs.
 func (c *Client) Over(ctx context.Context, registry remediations.Registry, node, attempt string) (over, cured bool, err error) {
 	var n corev1.Node
 	if err := c.Of("v1").Get(ctx, "nodes/"+node, "Node", &n); errors.Is(err, ErrNotFound) {
@@ -34,8 +34,7 @@ func (c *Client) Over(ctx context.Context, registry remediations.Registry, node,
 	return true, cured, nil
 }
 
-// NodeOf reads the Node. It returns an error if the Node does not exist, or has another UID or
-// another spec.providerID.
+// NodeOf reads the Node. It is an error if the Node has another UID or another spec.providerID.
 func (c *Client) NodeOf(ctx context.Context, node, uid, providerID string) (*corev1.Node, error) {
 	var n corev1.Node
 	err := c.Of("v1").Get(ctx, "nodes/"+node, "Node", &n)

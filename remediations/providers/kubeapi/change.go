@@ -9,10 +9,9 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// Change sends a request that changes something, once, and returns the outcome. It calls mayStill
-// when the connection is established, right before it sends the request. The function done gets the
-// body of a successful answer, and must report whether the body shows the requested state. If the
-// body does not show this state, the outcome is unknown.
+// Change sends a request that changes something, once. It calls mayStill when the connection is
+// established, right before it sends the request. done reports whether the body of a successful
+// answer shows the requested state; if not, the outcome is unknown.
 func (c *Client) Change(ctx context.Context, r Request, mayStill func() error, done func(body []byte) bool) (remediations.CallOutcome, error) {
 	r.Gate = kit.NewGate(ctx, mayStill)
 	a := c.Send(ctx, r)
@@ -33,8 +32,8 @@ func (c *Client) Change(ctx context.Context, r Request, mayStill func() error, d
 }
 
 // TakeBack sends a request that undoes what an ended attempt has changed. It returns nil if the
-// object is gone, or if another client has changed the object meanwhile. In the second case, the
-// engine calls TakeBack again in its next pass.
+// object is gone, or if another client has changed the object meanwhile: then the next pass of the
+// engine tries again.
 func (c *Client) TakeBack(ctx context.Context, r Request) error {
 	a := c.Send(ctx, r)
 	if a.Err == nil && (a.Status/100 == 2 || a.Own != nil && (a.Status == http.StatusNotFound || a.Status == http.StatusConflict)) {

@@ -11,28 +11,26 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// defaultTimeout is far below the engine's limit: a call must be sent within 10 s after Drydock has
-// written its intent on the Node.
+// defaultTimeout is far below 10 s: a call must be sent within this time after its intent is
+// written on the Node.
 const defaultTimeout = 5 * time.Second
 
-// Options has the API server, and the API group and namespace of the client's objects.
+// Options configure a Client.
 type Options struct {
 	// REST is the connection to the API server.
 	REST *rest.Config
-	// Kubeconfig is the path of a kubeconfig for another cluster's API server. If it is set, REST
-	// is not used. The client reads the file before each request, so a changed file needs no
-	// restart.
+	// Kubeconfig is the path of a kubeconfig for another cluster, and replaces REST. It is read
+	// before each request, so a changed file needs no restart.
 	Kubeconfig string
 	// Server is the API server's name in messages. The default is "the API server".
 	Server string
-	// APIVersion is the API version of the client's objects. Namespace is their namespace. It is
-	// empty for objects without a namespace, and to list the objects of all namespaces.
+	// Namespace is empty for objects without a namespace, and to list the objects of all
+	// namespaces.
 	APIVersion, Namespace string
-	// Needs is the end of the error message if the API server does not serve APIVersion. It says
-	// what must be installed.
+	// Needs says in an error message what must be installed if the API server does not serve
+	// APIVersion.
 	Needs string
-	// Docs is the page of the documentation that lists the rights that Drydock needs. Error
-	// messages name it.
+	// Docs is the page of the documentation that lists the rights that Drydock needs.
 	Docs string
 	// Timeout limits one request. The default is 5 s.
 	Timeout time.Duration
@@ -40,7 +38,7 @@ type Options struct {
 
 // Client sends requests for the objects of one API group. It is safe for concurrent use.
 type Client struct {
-	// Reporter makes sentences of errors, without Drydock's credentials.
+	// Reporter removes Drydock's credentials from errors.
 	kit.Reporter
 	// Page is the number of objects on one page of a list.
 	Page int
@@ -70,8 +68,8 @@ func New(o Options) (*Client, error) {
 	return c, c.link.open(c, o.REST)
 }
 
-// Of returns a client for the objects of another API group, without a namespace. It is only for a
-// group that every API server serves.
+// Of returns a client for the objects of an API group that every API server serves, without a
+// namespace.
 func (c *Client) Of(apiVersion string) *Client {
 	return c.In(apiVersion, "", "check that nothing answers instead of the API server")
 }
@@ -84,7 +82,6 @@ func (c *Client) In(apiVersion, namespace, needs string) *Client {
 	return &other
 }
 
-// place returns the path of the client's API group and namespace in the API server's URLs.
 func (c *Client) place() string {
 	place := "apis/" + c.o.APIVersion
 	if !strings.Contains(c.o.APIVersion, "/") {

@@ -27,8 +27,8 @@ func (c StatusConditions) False(kind string) bool {
 	return meta.IsStatusConditionFalse(c.Conditions, kind)
 }
 
-// Says describes a condition for a message. The parameter by names the program that sets the
-// condition. A nil condition means that this program has not set it yet.
+// Says describes a condition for a message. by is the program that sets it; nil means that it was
+// not set yet.
 func (c *Client) Says(by string, of *metav1.Condition) string {
 	if of == nil {
 		return by + " has not set the condition yet"

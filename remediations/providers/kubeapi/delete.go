@@ -8,14 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Deletion returns a request that deletes the object at the path only if it has this UID. So it
-// never deletes a newer object of the same name.
+// Deletion returns a request that deletes the object only if it has this UID, and not a newer one
+// of the same name.
 func Deletion(path string, uid types.UID) Request {
 	return deletion(path, metav1.Preconditions{UID: &uid})
 }
 
 // DeletionAsRead returns a request that deletes the object only if it is unchanged since it was
-// read. So the API server refuses if another program has begun to work on the object meanwhile.
+// read. So the API server refuses if another program has begun to work on the object.
 func DeletionAsRead(path string, read metav1.Object) Request {
 	uid, version := read.GetUID(), read.GetResourceVersion()
 	return deletion(path, metav1.Preconditions{UID: &uid, ResourceVersion: &version})
@@ -28,7 +28,7 @@ func deletion(path string, only metav1.Preconditions) Request {
 }
 
 // Deleted reports whether the object of that kind and UID is being deleted or is gone. body is the
-// API server's successful answer to the deletion. Deleted decodes the object into shown.
+// API server's successful answer to the deletion, and is decoded into shown.
 func Deleted(body []byte, kind string, uid types.UID, shown interface {
 	Typed
 	metav1.Object

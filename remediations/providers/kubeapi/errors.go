@@ -20,8 +20,7 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// changed matches the API server's message for a write or deletion with an old resourceVersion: the
-// object has changed since it was read.
+// The API server answers this to a write or deletion with an old resourceVersion.
 var changed = regexp.MustCompile(`[Tt]he object (has been|might have been) modified`)
 
 // Explain returns why an answer is not a success.
@@ -59,6 +58,5 @@ func (c *Client) Explain(r Request, a Answer) *kit.Refusal {
 	return e
 }
 
-// Quote makes a text of another program safe for a message. It removes secrets, makes the text one
-// line, cuts it, and quotes it.
+// Quote makes a text of another program safe for a message: one quoted line, without secrets.
 func (c *Client) Quote(s string) string { return fmt.Sprintf("%q", text.Line(c.Secrets.Hide(s), 200)) }

@@ -14,11 +14,10 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// maxKubeconfig is the largest size of a kubeconfig, in bytes.
+// maxKubeconfig is in bytes.
 const maxKubeconfig = 1 << 20
 
-// link is the connection to the API server. A client and all clients derived from it share one
-// link.
+// A client and all clients derived from it share one link.
 type link struct {
 	mu   sync.Mutex
 	read []byte // the kubeconfig of the connection, if any
@@ -62,9 +61,8 @@ func Address(to *rest.Config) (*url.URL, error) {
 	return at, nil
 }
 
-// way returns the API server's URL and the transport for a request. If there is a kubeconfig, way
-// reads the file each time. If the file is unusable, way returns an error. It does not use the
-// earlier content, because a person may have revoked the access.
+// way reads the kubeconfig each time. It does not use the earlier content if the file is unusable,
+// because a person may have revoked the access.
 func (l *link) way(c *Client) (*url.URL, http.RoundTripper, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,9 +87,8 @@ func (l *link) way(c *Client) (*url.URL, http.RoundTripper, error) {
 	return l.at, l.http, nil
 }
 
-// usable parses a kubeconfig. It returns an error if the file gets its credentials from a program,
-// or does not check the server's certificate. Errors contain no text of the file, which has
-// secrets.
+// usable returns an error if the kubeconfig gets its credentials from a program, or does not check
+// the server's certificate. Errors contain no text of the file, which has secrets.
 func usable(text []byte) (*rest.Config, error) {
 	to, err := clientcmd.RESTConfigFromKubeConfig(text)
 	switch {

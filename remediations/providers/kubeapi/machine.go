@@ -16,8 +16,8 @@ import (
 // MachineVersion is the version of Cluster API's objects that Drydock reads.
 const MachineVersion = "cluster.x-k8s.io/v1beta2"
 
-// Machine has those fields of a Machine that link it to its Node and its machine. These fields are
-// the same in Cluster API and in OpenShift's Machine API.
+// Machine links a Node to its machine. Cluster API and OpenShift's Machine API have the same
+// fields.
 type Machine struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta `json:"metadata"`
@@ -50,7 +50,7 @@ const (
 )
 
 // InPlaceUpdate returns "" if Cluster API is not updating the Machine in place. Otherwise it
-// returns a phrase for a message, which follows the Machine's name.
+// returns a phrase for a message, to follow the Machine's name.
 func (c *Client) InPlaceUpdate(annotations map[string]string, conditions []metav1.Condition) string {
 	const says = "is being updated in place"
 	if one := meta.FindStatusCondition(conditions, updating); one != nil && one.Status == metav1.ConditionTrue {
@@ -65,9 +65,8 @@ func (c *Client) InPlaceUpdate(annotations map[string]string, conditions []metav
 	return ""
 }
 
-// MachineOf returns the Node's Machine in the namespace. The Machine's status.nodeRef must name the
-// Node, and the Machine must have the Node's provider ID. No other Machine may name the Node or
-// have this provider ID. If no Machine does either, the error is ErrNotFound.
+// MachineOf returns the Machine that names the Node in status.nodeRef and has its provider ID. No
+// other Machine may have either. If no Machine has either, the error is ErrNotFound.
 func (c *Client) MachineOf(ctx context.Context, namespace, node, providerID string) (*Machine, error) {
 	all, err := List[Machine](ctx, c.In(MachineVersion, namespace, "Cluster API 1.11 or later must be installed in this cluster"), "machines", "Machine", nil)
 	if err != nil {
@@ -76,8 +75,8 @@ func (c *Client) MachineOf(ctx context.Context, namespace, node, providerID stri
 	return c.PickMachine(all, node, providerID)
 }
 
-// IdleMachineOf returns the Node's Machine, like MachineOf. It returns an error if Cluster API is
-// updating the Machine in place. If there is no such Machine, the error is a Refusal.
+// IdleMachineOf is like MachineOf, and returns an error if Cluster API is updating the Machine in
+// place. A missing Machine is a Refusal.
 func (c *Client) IdleMachineOf(ctx context.Context, namespace, node, providerID string) (*Machine, error) {
 	one, err := c.MachineOf(ctx, namespace, node, providerID)
 	if errors.Is(err, ErrNotFound) {

@@ -8,8 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// MachineSet has the fields of a MachineSet that Drydock reads. Both Cluster API and OpenShift's
-// Machine API have these fields.
+// MachineSet is that of Cluster API or of OpenShift's Machine API.
 type MachineSet struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta `json:"metadata"`
@@ -21,7 +20,7 @@ type MachineSet struct {
 	} `json:"status"`
 }
 
-// Wanted returns how many Machines the set should have. It returns 1 if spec.replicas is missing.
+// Wanted returns how many Machines the set should have; a missing spec.replicas means 1.
 func (s *MachineSet) Wanted() int {
 	if s.Spec.Replicas == nil {
 		return 1
@@ -42,8 +41,8 @@ func OwnedBy[M any, P interface {
 	return out
 }
 
-// SetBefore has the facts that Drydock records on the Node before the replacement of a machine of a
-// MachineSet. They are needed to prove the replacement afterwards.
+// SetBefore is recorded on the Node before a machine of a MachineSet is replaced. It is needed to
+// prove the replacement afterwards.
 type SetBefore struct {
 	Machine    string `json:"machine"`
 	UID        string `json:"uid"`
@@ -52,12 +51,10 @@ type SetBefore struct {
 	Set    string `json:"set"`
 	SetUID string `json:"setUID"`
 	// Newest is the creation time of the MachineSet's youngest Machine, by the API server's clock.
-	// A Machine with a later creation time is new.
 	Newest time.Time `json:"newest"`
 }
 
-// BeforeOf returns the facts about a machine before its replacement. owned has all machines of its
-// set.
+// BeforeOf returns the SetBefore of a machine. owned has all machines of its set.
 func BeforeOf[M any, P interface {
 	*M
 	metav1.Object
@@ -79,9 +76,8 @@ func (b *SetBefore) Whole() error {
 	return nil
 }
 
-// Succession combines the recorded facts with the set's present state. The parameters called and
-// old are texts for messages: the set's name, and a description of the old machine. old is empty if
-// the old machine is not listed.
+// Succession compares the set with its recorded state. called is the set's name in messages. old
+// describes the old machine, and is empty if it is not listed.
 func (b *SetBefore) Succession(set *MachineSet, called, old string) Succession {
 	return Succession{Set: called, Old: old, ProviderID: b.ProviderID, Newest: b.Newest, Seen: set.Status.Replicas, Wanted: set.Wanted()}
 }

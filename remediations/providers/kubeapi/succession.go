@@ -8,25 +8,23 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Succession has the data that can prove that a machine of a set was replaced. No field links the
-// new machine to the old one. So the proof is that the set has all its machines, and that one of
-// them is younger than all machines from before the request.
+// Succession can prove that a machine of a set was replaced. No field links the new machine to the
+// old one: the set must have all its machines, and one must be younger than all machines from
+// before the request.
 type Succession struct {
-	// Set is the set's name in messages.
 	Set string
-	// Old describes the old machine and the progress of its deletion, if the machine is still
-	// listed. It is empty if the machine is not listed.
+	// Old describes the old machine and the progress of its deletion. It is empty if the machine is
+	// not listed.
 	Old string
-	// ProviderID is the old machine's provider ID. Newest is the creation time of the set's
-	// youngest machine, recorded before the request.
+	// ProviderID is that of the old machine. Newest is the creation time of the set's youngest
+	// machine, recorded before the request.
 	ProviderID string
 	Newest     time.Time
-	// Seen is the number of machines in the last count of the set's controller. Wanted is the
-	// number that the set should have.
+	// Seen is the number of machines in the last count of the set's controller.
 	Seen, Wanted int
 }
 
-// Member is one of the set's present machines. Made is its creation time.
+// Member is one of the set's present machines.
 type Member struct {
 	ProviderID string
 	Made       time.Time

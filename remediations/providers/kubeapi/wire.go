@@ -22,23 +22,20 @@ import (
 )
 
 const (
-	// maxAnswer is the largest answer in bytes. A Machine has about 6 kB.
+	// maxAnswer is in bytes. A Machine has about 6 kB.
 	maxAnswer = 8 << 20
-	// maxValues is the largest number of JSON values in an answer. It is enough for a page of
-	// perPage pods. A pod is the largest object that Drydock lists, with about 700 values,
-	// managedFields included. A decoded value takes at most 128 bytes of memory.
+	// A pod is the largest object that is listed, with about 700 values, managedFields included. A
+	// decoded value takes at most 128 bytes of memory.
 	maxValues = 300_000
 	// perPage and maxPages limit a list to 10,000 objects.
 	perPage  = 250
 	maxPages = 40
-	// maxDepth is the deepest JSON nesting of an answer. Objects that Drydock reads are far less
-	// deep.
+	// Objects that Drydock reads are far less deep.
 	maxDepth = 64
 )
 
-// transport returns the HTTP transport of the client. It uses HTTP/1.1, and connections that only
-// this client uses. So a gate can close the connection of its request without an effect on other
-// requests.
+// Only this client uses the connections, by HTTP/1.1, so that a gate can close the one of its
+// request without an effect on other requests.
 func (c *Client) transport(to *rest.Config) (http.RoundTripper, *http.Transport, error) {
 	tls, err := rest.TLSConfigFor(to)
 	if err != nil {
@@ -53,8 +50,7 @@ func (c *Client) transport(to *rest.Config) (http.RoundTripper, *http.Transport,
 	return wrapped, base, err
 }
 
-// redacting is an HTTP transport that records the credentials in each request, so that messages
-// never show the credentials.
+// redacting records the credentials in each request, so that messages never show them.
 type redacting struct {
 	*http.Transport
 	client *Client
@@ -130,8 +126,8 @@ var ErrNotFound = errors.New("the object does not exist")
 // Typed is an API object, or a list of objects, that has a kind.
 type Typed interface{ GetObjectKind() schema.ObjectKind }
 
-// Get reads the object at the path. into receives the decoded object. Get returns an error if the
-// answer has another kind, and ErrNotFound if the object does not exist.
+// Get reads the object at the path into the value into. It returns an error if the answer has
+// another kind, and ErrNotFound if the object does not exist.
 func (c *Client) Get(ctx context.Context, path, kind string, into Typed) error {
 	return c.read(ctx, Request{Method: http.MethodGet, Path: path}, kind, into)
 }
@@ -154,7 +150,6 @@ func (c *Client) read(ctx context.Context, r Request, kind string, into Typed) e
 	return nil
 }
 
-// page is one page of a list.
 type page[T any] struct {
 	metav1.TypeMeta
 	Metadata struct {
@@ -163,9 +158,8 @@ type page[T any] struct {
 	Items items[T] `json:"items"`
 }
 
-// items has the objects of a page. UnmarshalJSON decodes them one by one, and stops if the page has
-// more objects than requested. Otherwise a wrong answer could use too much memory: an empty object
-// has three bytes in the answer, and takes a kilobyte of memory.
+// items are decoded one by one, up to the requested number. A wrong answer could use too much
+// memory: an empty object has three bytes in the answer, and takes a kilobyte of memory.
 type items[T any] struct {
 	all  []T
 	most int
@@ -198,8 +192,8 @@ func Name(o interface {
 	return o.GetObjectKind().GroupVersionKind().Kind + " " + strings.TrimPrefix(o.GetNamespace()+"/"+o.GetName(), "/")
 }
 
-// List returns all objects of a kind that match the selectors. If the client has a namespace, it
-// lists only this namespace. selectors has query parameters, for example labelSelector.
+// List returns all objects of a kind in the client's namespace. selectors are query parameters, for
+// example labelSelector.
 func List[T any, P interface {
 	*T
 	Typed

@@ -17,15 +17,13 @@ import (
 // Keeper renews Drydock's Leases while their nodes are under repair, and deletes them afterwards.
 type Keeper struct {
 	Leases
-	// Registry has the remediations (repair steps) that are not part of Drydock itself. Records on
-	// Nodes may name them.
+	// Registry has the repair steps of other programs. Records on Nodes may name them.
 	Registry remediations.Registry
 }
 
-// Keep goes once through all of Drydock's Leases. It renews a Lease if its node is under repair,
-// and deletes it if the repair has ended. Keep reads the Node after the Lease. Drydock writes its
-// intent on the Node before it takes the Lease. So if the Node shows no repair, the Lease is from a
-// repair that has ended. The error joins the errors of all Leases.
+// Keep renews each of Drydock's Leases whose node is under repair, and deletes the others. It reads
+// the Node after the Lease: Drydock writes its intent on the Node before it takes the Lease, so a
+// Node without a repair means that the repair has ended. The error joins the errors of all Leases.
 func (k Keeper) Keep(ctx context.Context) error {
 	all, err := k.Client.CoordinationV1().Leases(Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -76,8 +74,7 @@ func (k Keeper) keep(ctx context.Context, lease *coordinationv1.Lease) error {
 	return nil
 }
 
-// node returns the Node that owns the Lease. It returns nil if this Node no longer exists. A new
-// Node with the same name is not the owner.
+// node returns nil if the Node no longer exists. A new Node with the same name is not the owner.
 func (k Keeper) node(ctx context.Context, lease *coordinationv1.Lease) (*corev1.Node, error) {
 	for _, of := range lease.OwnerReferences {
 		if of.Kind != "Node" {

@@ -30,12 +30,10 @@ const (
 	Namespace = "medik8s-leases"
 	// Holder is Drydock's holderIdentity in the Leases.
 	Holder = "drydock"
-	// lasts is how long Drydock's Leases are valid. Keeper renews a Lease when half of this time
-	// has passed.
+	// Keeper renews a Lease when half of this time has passed.
 	lasts = 10 * time.Minute
-	// ahead is how far the clock of another holder may be ahead of Drydock's clock. Drydock ignores
-	// a Lease whose renewTime is further in the future. Medik8s ignores every Lease whose renewTime
-	// is in the future.
+	// ahead is how far another holder's clock may be ahead. Medik8s ignores every Lease whose
+	// renewTime is in the future.
 	ahead = 10 * time.Second
 )
 
@@ -45,12 +43,10 @@ type Leases struct {
 	Now    func() time.Time
 }
 
-// name returns the name of the node's Lease.
 func name(node string) string { return strings.ToLower("node-" + node) }
 
-// until returns the time at which the Lease ends. It returns false if the Lease has ended, has no
-// holder, or has a renewTime that is too far in the future (the constant ahead). These are Medik8s'
-// rules, with a tolerance for different clocks.
+// until returns false if the Lease has ended, has no holder, or begins too far in the future. These
+// are Medik8s' rules, with a tolerance for different clocks.
 func (l Leases) until(lease *coordinationv1.Lease) (time.Time, bool) {
 	s, now := lease.Spec, l.Now()
 	if ptr.Deref(s.HolderIdentity, "") == "" || s.RenewTime == nil || s.LeaseDurationSeconds == nil || s.RenewTime.After(now.Add(ahead)) {
@@ -60,8 +56,6 @@ func (l Leases) until(lease *coordinationv1.Lease) (time.Time, bool) {
 	return end, !end.Before(now)
 }
 
-// others returns an error that names the holder, if another system holds the Lease. Otherwise it
-// returns nil.
 func (l Leases) others(lease *coordinationv1.Lease) error {
 	end, held := l.until(lease)
 	if !held || *lease.Spec.HolderIdentity == Holder {
@@ -79,7 +73,6 @@ func (l Leases) Free(ctx context.Context, m engine.Machine, _ string) error {
 	return l.others(lease)
 }
 
-// get returns the node's Lease, or nil if it does not exist.
 func (l Leases) get(ctx context.Context, node string) (*coordinationv1.Lease, error) {
 	lease, err := l.Client.CoordinationV1().Leases(Namespace).Get(ctx, name(node), metav1.GetOptions{})
 	switch {
@@ -91,8 +84,8 @@ func (l Leases) get(ctx context.Context, node string) (*coordinationv1.Lease, er
 	return lease, nil
 }
 
-// Take implements engine.Reserver. If the namespace medik8s-leases does not exist, no other system
-// uses Leases, and Take does nothing.
+// Take implements engine.Reserver. It does nothing if the namespace medik8s-leases does not exist:
+// then no other system uses Leases.
 func (l Leases) Take(ctx context.Context, m engine.Machine, _ string) error {
 	lease, err := l.get(ctx, m.Node)
 	if err != nil {
@@ -117,14 +110,12 @@ func (l Leases) Take(ctx context.Context, m engine.Machine, _ string) error {
 	return taking(lease, l.update(ctx, lease))
 }
 
-// young reports whether Drydock holds the Lease, and less than half of its time has passed.
 func (l Leases) young(lease *coordinationv1.Lease) bool {
 	end, held := l.until(lease)
 	return held && *lease.Spec.HolderIdentity == Holder && end.Sub(l.Now()) > lasts/2
 }
 
-// update writes the Lease. The API server refuses the write if another client has changed the Lease
-// since it was read.
+// The API server refuses the write if another client has changed the Lease since it was read.
 func (l Leases) update(ctx context.Context, lease *coordinationv1.Lease) error {
 	_, err := l.Client.CoordinationV1().Leases(Namespace).Update(ctx, lease, metav1.UpdateOptions{FieldManager: Holder})
 	return err
@@ -140,9 +131,7 @@ func taking(lease *coordinationv1.Lease, err error) error {
 	return fmt.Errorf("taking Lease %s/%s, where Medik8s records who repairs the node: %w", Namespace, lease.Name, err)
 }
 
-// fill makes Drydock the holder of the Lease from now on, for the duration of the constant lasts.
-// It makes the Node the owner of the Lease. So Kubernetes deletes the Lease when the Node is
-// deleted.
+// fill makes the Node the owner of the Lease, so that Kubernetes deletes both together.
 func (l Leases) fill(lease *coordinationv1.Lease, node string, uid types.UID) {
 	now := metav1.NewMicroTime(l.Now())
 	if _, held := l.until(lease); !held || owner(lease) != uid {
@@ -155,7 +144,6 @@ func (l Leases) fill(lease *coordinationv1.Lease, node string, uid types.UID) {
 	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds, lease.Spec.RenewTime = ptr.To(Holder), ptr.To(int32(lasts.Seconds())), &now
 }
 
-// owner returns the UID of the Node that owns the Lease. It returns "" if no Node owns the Lease.
 func owner(lease *coordinationv1.Lease) types.UID {
 	for _, of := range lease.OwnerReferences {
 		if of.Kind == "Node" {

@@ -14,8 +14,7 @@ import (
 )
 
 // NodeHealthChecks returns Medik8s' NodeHealthChecks that are not paused
-// (medik8s/node-healthcheck-operator api/v1alpha1/nodehealthcheck_types.go). If Medik8s is not
-// installed, the result is empty.
+// (medik8s/node-healthcheck-operator api/v1alpha1/nodehealthcheck_types.go).
 func NodeHealthChecks(ctx context.Context, api dynamic.Interface) (out []coverage.Repairer, err error) {
 	all, err := kit.List(ctx, api, "", "remediation.medik8s.io", "nodehealthchecks", "v1alpha1")
 	for _, o := range all {

@@ -10,7 +10,7 @@ import (
 )
 
 // Unshared returns a warning if Medik8s' operators use a Lease for each node, but Drydock is not
-// configured to take these Leases. shares is true if Drydock takes them.
+// configured to take these Leases (shares).
 func Unshared(ctx context.Context, client kubernetes.Interface, shares bool) []string {
 	if shares {
 		return nil

@@ -12,20 +12,20 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// timesRefused is how often one BMC may refuse credentials. After that, Drydock does not use them
-// at this BMC for the time Options.TryAgain.
+// timesRefused is how often one BMC may refuse credentials. After that, they are not used there for
+// Options.TryAgain.
 const timesRefused = 2
 
-// refusals counts how often one BMC refused the same credentials. The field node names a Node of
-// that BMC, for messages. The field at is the time of the last refusal.
+// refusals counts how often one BMC refused the same credentials. node is a Node of that BMC, for
+// messages; at is the time of the last refusal.
 type refusals struct {
 	times int
 	node  string
 	at    time.Time
 }
 
-// bar records that a BMC refuses requests with these credentials until a person acts. The field why
-// is a sentence for people, and times is how often the BMC refused.
+// bar means that a BMC refuses requests with these credentials until a person acts. why is a
+// sentence for people.
 type bar struct {
 	with  credentials
 	at    time.Time
@@ -33,7 +33,6 @@ type bar struct {
 	times int
 }
 
-// refusedBy counts one more refusal of the credentials by the BMC, and returns the count.
 func (c *Client) refusedBy(b *bmc, with credentials) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -50,17 +49,14 @@ func (c *Client) refusedBy(b *bmc, with credentials) int {
 	return one.times + 1
 }
 
-// takes removes the count of the BMC's refusals of the credentials, because the BMC has accepted
-// them.
 func (c *Client) takes(b *bmc, with credentials) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.refused[with.key()], b.url.Host)
 }
 
-// bars records that the BMC refuses a request with these credentials, and why. From the second
-// refusal on, mayTry forbids further requests. If atOnce is true, mayTry forbids them from this
-// refusal on.
+// From the second refusal on, mayTry forbids further requests. If atOnce is true, it forbids them
+// from this refusal on.
 func (c *Client) bars(b *bmc, with credentials, atOnce bool, why string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -74,17 +70,14 @@ func (c *Client) bars(b *bmc, with credentials, atOnce bool, why string) {
 	c.barred[b.url.Host] = now
 }
 
-// allows removes the record of the function bars about the BMC, because the BMC has carried out the
-// request.
 func (c *Client) allows(b *bmc) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.barred, b.url.Host)
 }
 
-// mayTry returns an error if the credentials must not be used at the BMC. Refusals by one BMC
-// concern only that BMC. If two BMCs refuse the same credentials, the credentials are wrong, and no
-// BMC gets them: BMCs lock accounts after a few tries.
+// Refusals by one BMC concern only that BMC. If two BMCs refuse the same credentials, the
+// credentials are wrong, and no BMC gets them: BMCs lock accounts after a few tries.
 func (c *Client) mayTry(b *bmc, with credentials) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -16,8 +16,8 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// call is one operation on one BMC. It consists of several requests: it opens a session if the BMC
-// needs one, reads and writes, and closes the session.
+// call is several requests to one BMC: it opens a session if the BMC needs one, reads and writes,
+// and closes the session.
 type call struct {
 	client  *Client
 	bmc     *bmc
@@ -29,7 +29,6 @@ type call struct {
 	began   time.Time
 }
 
-// open returns a call that has sent nothing yet.
 func (c *Client) open(m engine.Machine) (*call, error) {
 	b := c.bmcs[m.Node]
 	if b == nil {
@@ -38,12 +37,9 @@ func (c *Client) open(m engine.Machine) (*call, error) {
 	return &call{client: c, bmc: b, machine: m, wire: newWire(b, c.o.Timeout), secrets: &redact.Keyring{Mark: "[secret]"}}, nil
 }
 
-// quote makes a foreign text safe to show in a sentence: without secrets, on one line, cut, and
-// quoted.
 func (k *call) quote(s string) string { return strconv.Quote(text.Line(k.secrets.Hide(s), 60)) }
 
-// connect opens a connection and, if configured, a session. The caller must have acquired the BMC's
-// semaphore (turn), and must call close.
+// The caller of connect must have acquired the BMC's semaphore (turn), and must call close.
 func (k *call) connect(ctx context.Context) error {
 	var err error
 	if k.with, err = k.bmc.credentials(); err != nil {
@@ -81,8 +77,7 @@ func (k *call) connect(ctx context.Context) error {
 	return nil
 }
 
-// close ends the session, if there is one, closes the connection, and releases the BMC's semaphore
-// (turn). It takes at most the client's time limit for a logout.
+// close releases the BMC's semaphore (turn). It takes at most logoutWithin.
 func (k *call) close(ctx context.Context) {
 	defer k.bmc.turn.Release(1)
 	defer k.wire.CloseIdleConnections()
@@ -98,8 +93,7 @@ func (k *call) close(ctx context.Context) {
 	})
 }
 
-// safely runs a function of gofish, which may panic on a BMC's answer, and returns a panic as an
-// error.
+// gofish may panic on a BMC's answer; safely returns the panic as an error.
 func (k *call) safely(use func() error) (err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -109,7 +103,6 @@ func (k *call) safely(use func() error) (err error) {
 	return use()
 }
 
-// failed returns the reason why a function of gofish failed before the reset.
 func (k *call) failed(err error) *kit.Refusal {
 	a, there := k.wire.failure()
 	if !there { // gofish could not read the answer

@@ -16,15 +16,14 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// survey returns a refusal as the result of a Survey. Refused credentials concern all machines only
-// if all BMCs are configured with the same credentials.
+// Refused credentials concern all machines only if all BMCs are configured with the same
+// credentials.
 func (c *Client) survey(e *kit.Refusal) remediations.Survey {
 	s := e.Survey()
 	s.Fleetwide = s.Fleetwide && (e.Why == kit.Passing || c.oneAccount())
 	return s
 }
 
-// oneAccount reports whether all BMCs are configured with the same credential files.
 func (c *Client) oneAccount() bool {
 	var first *bmc
 	for _, b := range c.bmcs {
@@ -38,14 +37,13 @@ func (c *Client) oneAccount() bool {
 	return true
 }
 
-// IDs of error messages of Redfish and of vendors, without the name of their registry.
+// Message IDs of Redfish and of vendors, without the name of their registry.
 var (
 	sessionLimit = []string{"SessionLimitExceeded", "CreateLimitReachedForResource", "RAC0218"}
 	starting     = []string{"ServerPOSTInProgress", "SystemPOSTInProgress", "UnableToModifyDuringSystemPOST"}
 	privilege    = []string{"InsufficientPrivilege", "InsufficientPrivilegeForProperty", "ResourceAtUriInsufficientPrivilege"}
 )
 
-// says reports whether the BMC's error has one of these message IDs.
 func (a answer) says(messages []string) bool {
 	return slices.ContainsFunc(a.messages, func(id string) bool {
 		name := id[strings.LastIndex(id, ".")+1:]
@@ -53,8 +51,7 @@ func (a answer) says(messages []string) bool {
 	})
 }
 
-// explain returns the reason of a failed request, or of a refused reset. The reason concerns only
-// this BMC.
+// The reason from explain concerns only this BMC.
 func (k *call) explain(a answer) *kit.Refusal {
 	if a.err != nil && a.status == 0 {
 		return k.unanswered(a)
@@ -83,8 +80,7 @@ func (k *call) explain(a answer) *kit.Refusal {
 	return e
 }
 
-// unauthorized returns the reason for HTTP 401, and counts the refusal of the credentials. Some
-// BMCs occasionally refuse good credentials, so after the first refusal Drydock tries them again
+// Some BMCs occasionally refuse good credentials, so after the first refusal they are tried again
 // later.
 func (k *call) unauthorized(a answer) *kit.Refusal {
 	e := &kit.Refusal{Why: kit.Unreached, Again: max(a.retryAfter, remediations.AskPassing)}
@@ -100,8 +96,6 @@ func (k *call) unauthorized(a answer) *kit.Refusal {
 	return e
 }
 
-// unanswered returns the reason why there is no complete answer: the BMC's certificate is not
-// trusted, this package rejects the answer, or no answer came in time.
 func (k *call) unanswered(a answer) *kit.Refusal {
 	var pin errPin
 	var untrusted *tls.CertificateVerificationError

@@ -13,15 +13,13 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// wanted has the values that a System must have to be the node's machine.
 type wanted struct {
 	uuid   section.UUID // zero if it is not to be compared
 	serial string
 }
 
-// wanted returns the values that identify the node's machine. If neither a UUID nor a serial number
-// is configured, the Node's systemUUID must be usable. If a UUID is configured and the systemUUID
-// is usable, the two must be equal.
+// Without a configured UUID or serial number, the Node's systemUUID must be usable. If a UUID is
+// configured and the systemUUID is usable, the two must be equal.
 func (b *bmc) wanted(m engine.Machine) (wanted, error) {
 	w := wanted{uuid: b.uuid, serial: b.SerialNumber}
 	node, err := section.ParseUUID(m.SystemUUID)
@@ -45,8 +43,8 @@ func (b *bmc) wanted(m engine.Machine) (wanted, error) {
 	return w, nil
 }
 
-// is compares the System with the wanted values. It returns "" if the System is the node's machine,
-// and otherwise the difference. quote makes foreign text safe to print.
+// is returns "" if the System is the node's machine, and otherwise the difference. quote makes
+// foreign text safe to print.
 func (w wanted) is(s *schemas.ComputerSystem, quote func(string) string) string {
 	if w.serial != "" && strings.TrimSpace(s.SerialNumber) != w.serial {
 		return fmt.Sprintf("has the serial number %s instead of %q", quote(s.SerialNumber), w.serial)
@@ -63,8 +61,7 @@ func (w wanted) is(s *schemas.ComputerSystem, quote func(string) string) string 
 	return ""
 }
 
-// alone returns an error if another Node has the same UUID, because the System could then be that
-// Node's machine. It returns nil if no other Node has the UUID.
+// Another Node with the same UUID could be the one that the System belongs to.
 func (c *Client) alone(ctx context.Context, m engine.Machine, u section.UUID) error {
 	if c.o.Nodes == nil || u == (section.UUID{}) {
 		return nil
@@ -81,14 +78,13 @@ func (c *Client) alone(ctx context.Context, m engine.Machine, u section.UUID) er
 	return nil
 }
 
-// showing has the UUIDs of all Systems that a BMC listed last. node is one of the Nodes that this
-// BMC serves, for messages.
+// showing has the UUIDs of all Systems that a BMC listed last. node is a Node of this BMC, for
+// messages.
 type showing struct {
 	node  string
 	uuids []section.UUID
 }
 
-// shows records which UUIDs the BMC shows now.
 func (c *Client) shows(b *bmc, all []*member) {
 	now := showing{node: b.Node}
 	for _, s := range all {
@@ -102,8 +98,7 @@ func (c *Client) shows(b *bmc, all []*member) {
 }
 
 // unique returns a text for a message if another BMC shows the same UUID, because the System could
-// then be another machine. Otherwise it returns "". It also returns "" if a serial number is
-// configured.
+// then be another machine. A configured serial number is enough.
 func (c *Client) unique(b *bmc, s *schemas.ComputerSystem) string {
 	u, err := section.ParseUUID(s.UUID)
 	if err != nil || b.SerialNumber != "" {

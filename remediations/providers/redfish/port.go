@@ -17,8 +17,8 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// Rebooter carries out the remediation reboot through BMCs. It resets the machine. A soft reboot
-// asks the machine's operating system to restart.
+// Rebooter resets the machine through its BMC. A soft reboot asks the machine's operating system to
+// restart.
 type Rebooter struct{ *Client }
 
 // Act implements engine.Actuator.
@@ -44,8 +44,8 @@ func (c Rebooter) Act(ctx context.Context, m engine.Machine, mayStill func() err
 	return bmcs.Ended(outcome, err, fmt.Sprintf("rebooting node %q through its BMC", m.Node), "the reboot may have been done; treat it as done, and check whether the machine boots")
 }
 
-// Survey reads the machine's state before Drydock writes on the Node that it will reset the machine
-// (the intent). So no attempt is used up by a reset that the BMC would refuse.
+// Survey reads the machine's state before the intent is written on the Node. So a reset that the
+// BMC would refuse uses up no attempt.
 func (c Rebooter) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	var found before
 	err := c.with(ctx, m, before{}, true, func(k *call, s *member) (err error) {
@@ -61,9 +61,8 @@ func (c Rebooter) Survey(ctx context.Context, m engine.Machine) remediations.Sur
 	return remediations.Survey{} // the addresses are too long for the record, so Act reads them again
 }
 
-// keptBy returns the data that the survey recorded for the reset. It returns zero if there is no
-// record, or if the record has a value that a survey never writes. The record is an annotation of
-// the Node, which others may write, so its values must be checked.
+// keptBy returns zero without a record, or if the record has a value that a survey never writes.
+// Others may write the Node's annotations, so the values must be checked.
 func keptBy(b remediations.Before) before {
 	var kept before
 	hard := []schemas.ResetType{schemas.ForceRestartResetType, schemas.PowerCycleResetType}
@@ -95,9 +94,8 @@ func (c Rebooter) Testify(ctx context.Context, m engine.Machine, _ signs.Sign) s
 	return t
 }
 
-// with opens a call, finds the System that is the node's machine, and calls the function use. If
-// kept names the System from the survey, only that System is read. If on is true, with also checks
-// that Drydock may reset the machine, and that the machine is on.
+// If kept names the System from the survey, only that System is read. If on is true, with also
+// checks that Drydock may reset the machine, and that the machine is on.
 func (c Rebooter) with(ctx context.Context, m engine.Machine, kept before, on bool, use func(*call, *member) error) error {
 	if why := metal3(m.ProviderID); on && why != "" {
 		return &kit.Refusal{Why: kit.Machine, Text: why}
@@ -138,7 +136,6 @@ func (c Rebooter) with(ctx context.Context, m engine.Machine, kept before, on bo
 	return k.clean(err)
 }
 
-// find returns the machine's System, or an error if there is none.
 func (k *call) find(want wanted, kept before) (*member, error) {
 	if kept.System != "" {
 		return k.same(want, kept)
@@ -146,7 +143,6 @@ func (k *call) find(want wanted, kept before) (*member, error) {
 	return k.system(want)
 }
 
-// clean returns the error as a Refusal, with its cause and without secrets.
 func (k *call) clean(err error) error {
 	if err == nil {
 		return nil
@@ -154,6 +150,5 @@ func (k *call) clean(err error) error {
 	return kit.Reporter{Secrets: k.secrets, Otherwise: kit.Unreached}.Explained(err)
 }
 
-// bmcs turns the errors that clean returns into messages for people. Its Keyring is empty, because
-// clean has already removed the secrets.
+// The Keyring is empty, because clean has already removed the secrets.
 var bmcs = kit.Reporter{Secrets: &redact.Keyring{}, Otherwise: kit.Unreached}

@@ -41,10 +41,9 @@ import (
 )
 
 const (
-	// defaultTryAgain is the default of Options.TryAgain. BMCs usually lock an account for a
-	// shorter time.
+	// BMCs usually lock an account for a shorter time.
 	defaultTryAgain = 30 * time.Minute
-	// logoutWithin limits the end of a session, because the caller waits for it.
+	// The caller waits for the end of a session.
 	logoutWithin = 2 * time.Second
 )
 
@@ -54,21 +53,18 @@ type (
 	Auth = settings.Auth
 )
 
-// Values of Auth.
 const (
 	Basic   = settings.Basic
 	Session = settings.Session
 )
 
-// Options configure a Client: the section providers.redfish of the configuration, and what only the
-// program can set.
+// Options configure a Client: the section providers.redfish, and what only the program can set.
 type Options struct {
 	settings.Redfish
-	// TryAgain is how long Drydock does not use refused credentials. The default is 30 min.
+	// TryAgain is how long refused credentials are not used. The default is 30 min.
 	TryAgain time.Duration
-	// Nodes returns all Nodes of the cluster. Drydock compares their systemUUIDs, because a UUID
-	// that two Nodes have does not identify a machine. If Nodes is nil, Drydock does not compare
-	// the UUIDs.
+	// Nodes returns all Nodes of the cluster, because a systemUUID that two Nodes have does not
+	// identify a machine. If Nodes is nil, the UUIDs are not compared.
 	Nodes func(ctx context.Context) ([]*corev1.Node, error)
 }
 
@@ -95,8 +91,7 @@ type bmc struct {
 	learned  way
 }
 
-// New checks that all files can be read. It sends no request. An error names the Node and the
-// option.
+// New checks that all files can be read. It sends no request.
 func New(o Options) (*Client, error) {
 	if o.TryAgain == 0 {
 		o.TryAgain = defaultTryAgain

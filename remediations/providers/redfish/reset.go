@@ -16,9 +16,7 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// rebootable returns why the System must not be rebooted. It returns nil if the System may be
-// rebooted. A System that is off may have been switched off on purpose, and a reset would switch it
-// on.
+// A System that is off may have been switched off on purpose, and a reset would switch it on.
 func (k *call) rebootable(s *member) error {
 	switch s.PowerState {
 	case schemas.OnPowerState:
@@ -32,9 +30,8 @@ func (k *call) rebootable(s *member) error {
 	}
 }
 
-// kind returns the type of the reset. If the BMC lists its types, kind chooses one of them. If it
-// lists none, kind returns the type that every BMC must support. One reboot never becomes two
-// requests, off and on. If the BMC does not offer a suitable type, kind returns an error.
+// kind chooses one of the types that the BMC lists, or else the type that every BMC must support.
+// One reboot never becomes two requests, off and on.
 func (k *call) kind(m *member, soft bool) (schemas.ResetType, error) {
 	var can []schemas.ResetType
 	if err := k.safely(func() (err error) { can, err = m.GetSupportedResetTypes(); return err }); err != nil {
@@ -54,9 +51,8 @@ func (k *call) kind(m *member, soft bool) (schemas.ResetType, error) {
 	return "", k.offersNone(soft, want, can)
 }
 
-// offersNone returns the refusal for a BMC that offers none of the wanted resets. A missing soft
-// reset uses up this attempt only (kit.Unable), so the next attempt of the plan can be a hard
-// reset.
+// A missing soft reset uses up this attempt only (kit.Unable), so the next attempt of the plan can
+// be a hard reset.
 func (k *call) offersNone(soft bool, want, can []schemas.ResetType) error {
 	e := kit.Refuse(kit.Machine, "the BMC offers none of the resets %q for this machine; it offers %s", want, k.quote(fmt.Sprint(can)))
 	if soft {
@@ -65,8 +61,6 @@ func (k *call) offersNone(soft bool, want, can []schemas.ResetType) error {
 	return e
 }
 
-// looked returns what the survey records about the System for a later reset. It returns an error if
-// the System cannot be reset.
 func (k *call) looked(m *member) (before, error) {
 	out := before{System: m.place, Sessions: k.wire.root().Links.Sessions.ID}
 	if _, err := k.target(m); err != nil {
@@ -84,7 +78,7 @@ func (k *call) looked(m *member) (before, error) {
 	return out, nil
 }
 
-// send sends the reset once, and returns the outcome.
+// send sends the reset once.
 func (k *call) send(ctx context.Context, m *member, kind schemas.ResetType, mayStill func() error) (remediations.CallOutcome, error) {
 	target, err := k.target(m)
 	if err != nil {
@@ -121,11 +115,10 @@ func (k *call) send(ctx context.Context, m *member, kind schemas.ResetType, mayS
 	return k.doubt(fmt.Sprintf("the reset was answered with HTTP %d", a.status), nil)
 }
 
-// slow is how long the reads before a reset may take. If they take longer and the reset is not
-// sent, the error says that the BMC is slow.
+// If the reads before a reset take longer than slow, and the reset is not sent, the error says that
+// the BMC is slow.
 const slow = 5 * time.Second
 
-// unsent returns why the reset was not sent.
 func (k *call) unsent(ctx context.Context, gate *kit.Gate, a answer, tried bool, err error) error {
 	if no := gate.Forbidden(); no != nil {
 		e := &kit.Refusal{Why: kit.Unreached, Text: "the reset was not sent", Cause: k.secrets.Error(no)}
@@ -144,7 +137,7 @@ func (k *call) unsent(ctx context.Context, gate *kit.Gate, a answer, tried bool,
 	return &kit.Refusal{Why: kit.Unreached, Text: "the reset did not reach the BMC", Cause: k.secrets.Error(cause)}
 }
 
-// refusal reports whether the BMC's error proves that nothing was done.
+// refusal reports whether the error proves that nothing was done.
 func (a answer) refusal() bool {
 	switch a.status {
 	case http.StatusConflict:
@@ -158,8 +151,8 @@ func (a answer) refusal() bool {
 	return false
 }
 
-// refusedReset returns the reason why the BMC refused the reset. It records a missing right of the
-// account, because the reads of the next survey cannot show it.
+// refusedReset records a missing right of the account, because the reads of the next survey cannot
+// show it.
 func (k *call) refusedReset(a answer) *kit.Refusal {
 	e := k.explain(a)
 	if a.status == http.StatusForbidden && e.NeedsPerson {

@@ -14,13 +14,11 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// member is one System of the BMC. place is its path on the BMC.
 type member struct {
 	*schemas.ComputerSystem
 	place string
 }
 
-// root has the parts of the Redfish service root that Drydock uses.
 type root struct {
 	ID      string `json:"@odata.id"`
 	Systems odata
@@ -31,9 +29,8 @@ type odata struct {
 	ID string `json:"@odata.id"`
 }
 
-// system returns the System that is the node's machine. If exactly one System is the machine,
-// errors of other Systems do not matter: boards with GPUs are Systems of their own, and may be
-// unhealthy for hours.
+// If exactly one System is the machine, errors of other Systems do not matter: boards with GPUs are
+// Systems of their own, and may be unhealthy for hours.
 func (k *call) system(want wanted) (*member, error) {
 	places, err := k.places()
 	if err != nil {
@@ -72,8 +69,7 @@ func (k *call) system(want wanted) (*member, error) {
 	return found[0], k.alone(found[0])
 }
 
-// alone returns an error if another BMC lists a System with the same UUID. The node's machine could
-// be the System of the other BMC.
+// The node's machine could be a System of another BMC that lists the same UUID.
 func (k *call) alone(m *member) error {
 	if why := k.client.unique(k.bmc, m.ComputerSystem); why != "" {
 		return &kit.Refusal{Why: kit.Machine, Text: why}
@@ -81,8 +77,6 @@ func (k *call) alone(m *member) error {
 	return nil
 }
 
-// same reads only the System that the survey recorded, and checks that it is still the node's
-// machine.
 func (k *call) same(want wanted, kept before) (*member, error) {
 	m, e := k.member(kept.System)
 	if e != nil {
@@ -94,7 +88,6 @@ func (k *call) same(want wanted, kept before) (*member, error) {
 	return m, k.alone(m)
 }
 
-// places returns the paths of all Systems on the BMC.
 func (k *call) places() (all []string, err error) {
 	next := k.wire.root().Systems.ID
 	if next == "" {
@@ -119,7 +112,6 @@ func (k *call) places() (all []string, err error) {
 	return all, nil
 }
 
-// get requests the document at the path from the BMC, and decodes it into the value into.
 func (k *call) get(place string, into any) *kit.Refusal {
 	err := k.safely(func() error {
 		resp, err := k.api.Get(place) //nolint:bodyclose // the next line closes it
@@ -135,7 +127,6 @@ func (k *call) get(place string, into any) *kit.Refusal {
 	return nil
 }
 
-// member reads one System.
 func (k *call) member(place string) (*member, *kit.Refusal) {
 	var s *schemas.ComputerSystem
 	if err := k.safely(func() (err error) { s, err = schemas.GetComputerSystem(k.api, place); return err }); err != nil {
@@ -144,10 +135,9 @@ func (k *call) member(place string) (*member, *kit.Refusal) {
 	return &member{s, place}, nil
 }
 
-// target returns the path for a POST that resets the System. The BMC names this path in the System.
-// The path must be below the System and on this BMC. Vendors write it in different forms: with a
-// slash at the end, with two slashes instead of one, in another letter case, or with the BMC's own
-// address.
+// The BMC names the path of the reset, which must be below the System and on this BMC. Vendors
+// write it in different forms: with a slash at the end, with two slashes instead of one, in another
+// letter case, or with the BMC's own address.
 func (k *call) target(m *member) (string, error) {
 	var shown struct {
 		Actions struct {
@@ -179,30 +169,27 @@ func (k *call) target(m *member) (string, error) {
 	return out, nil
 }
 
-// at reports whether the URL is on this BMC.
 func (b *bmc) at(u *url.URL) bool {
 	host := func(h string) string { return strings.TrimSuffix(strings.ToLower(h), ":443") }
 	return strings.EqualFold(u.Scheme, "https") && host(u.Host) == host(b.url.Host)
 }
 
-// way is the form of a reset request that one BMC requires, as far as the BMC's answers have shown
-// it. Drydock keeps the form only in memory. If the form is lost, the BMC refuses one more request.
+// way is the form of a reset request that the BMC's answers have required. It is only in memory;
+// without it, the BMC refuses one more request.
 type way struct {
-	// match means that the BMC requires the header If-Match. slash means that the BMC redirects a
-	// path without a slash at the end to the same path with a slash.
+	// match requires the header If-Match. slash means that the BMC redirects a path without a slash
+	// at the end to the same path with a slash.
 	match, slash bool
 }
 
-// way calls the function use with the form of request that the BMC requires, and returns its
-// result. use may change the form.
 func (b *bmc) way(use func(*way) bool) bool {
 	b.learning.Lock()
 	defer b.learning.Unlock()
 	return use(&b.learned)
 }
 
-// learns reports whether the BMC did nothing, and has shown in its answer that it requires another
-// form of request. learns records this form for the next call.
+// learns reports whether the BMC did nothing, and required another form of request, which is kept
+// for the next call.
 func (k *call) learns(a answer, target string) bool {
 	slash := false
 	if a.status == http.StatusPermanentRedirect || a.status == http.StatusTemporaryRedirect {
@@ -216,9 +203,8 @@ func (k *call) learns(a answer, target string) bool {
 	})
 }
 
-// before is what the survey records about the System for the reset: the paths of the System and of
-// the sessions, and the types of a hard and a soft reset. With this record, only one System must be
-// read before the reset.
+// before is recorded for the reset: the paths of the System and of the sessions, and the types of a
+// hard and a soft reset. With it, only one System must be read before the reset.
 type before struct {
 	System   string `json:"system"`
 	Sessions string `json:"sessions,omitempty"`

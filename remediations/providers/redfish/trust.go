@@ -13,13 +13,12 @@ import (
 )
 
 const (
-	// maxCA is the largest size in bytes of the file with CA certificates. maxSecret is the largest
-	// size of the file with the user name, and of the file with the password.
+	// maxCA and maxSecret are in bytes. maxSecret is for the file with the user name, and for the
+	// file with the password.
 	maxCA     = 1 << 20
 	maxSecret = 4 << 10
 )
 
-// trust says how a BMC's certificate is verified: by roots, or by its SHA-256 pin.
 type trust struct {
 	roots *x509.CertPool
 	pin   []byte
@@ -47,15 +46,13 @@ func newTrust(in BMC) (trust, error) {
 	return t, nil
 }
 
-// errPin is the error of a certificate that is not the pinned one.
 type errPin struct{ got string }
 
 func (e errPin) Error() string {
 	return "the certificate's SHA-256 is " + e.got + ", which is not the configured fingerprint"
 }
 
-// tls returns a TLS configuration that always checks the certificate: against the configured
-// authority, or against the pinned fingerprint.
+// The certificate is always checked, against the configured authority or the pinned fingerprint.
 func (t trust) tls() *tls.Config {
 	c := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: t.roots}
 	if t.pin == nil {
@@ -74,7 +71,7 @@ func (t trust) tls() *tls.Config {
 	return c
 }
 
-// credentials are a user name and a password, read from their files for this call.
+// credentials are read from their files for each call.
 type credentials struct{ user, password string }
 
 func (c credentials) key() [sha256.Size]byte {

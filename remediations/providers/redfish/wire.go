@@ -21,26 +21,23 @@ import (
 )
 
 const (
-	// maxAnswer is the largest answer, in bytes. A System of a large machine has about 50 kB.
+	// maxAnswer is in bytes. A System of a large machine has about 50 kB.
 	maxAnswer = 1 << 20
-	// maxRequests limits the requests of one call. A collection of Systems may be long, or name
-	// itself as its next page.
+	// maxRequests is for one call. A collection of Systems may be long, or name itself as its next
+	// page.
 	maxRequests = 40
 	dialTimeout = 5 * time.Second
 )
 
-// answers limits the decoded answer. A System of a large machine has about 2,000 JSON values.
+// A System of a large machine has about 2,000 JSON values.
 var answers = bounded.Limits{Bytes: maxAnswer, Values: 8000, Depth: 32}
 
-// maxTogether limits all answers of one call together, in bytes, because gofish keeps the text of
-// each System.
+// maxTogether is for all answers of one call, in bytes, because gofish keeps the text of each
+// System.
 const maxTogether = 4 << 20
 
-// errStopped is the error of a request that was not sent, because an earlier request of the call
-// failed.
 var errStopped = errors.New("no further request is sent after a failed one")
 
-// answer has the parts of a BMC's answer that the call keeps.
 type answer struct {
 	sent       string   // method and path of the request
 	status     int      // 0 if there is no complete answer
@@ -53,24 +50,21 @@ type answer struct {
 	retryAfter time.Duration
 }
 
-// wire is the HTTP transport that gofish uses, for one call.
 type wire struct {
 	base    *http.Transport
 	host    string
 	timeout time.Duration
-	// together is the number of bytes of all answers to this call.
+	// together is the size of all answers to this call, in bytes.
 	together atomic.Int64
 
 	mu       sync.Mutex
 	requests int
 	failed   *answer // the first request that failed, before the reset
-	// top is the Redfish service root: the BMC's answer, or what the survey recorded. kept is the
-	// recorded service root as JSON, or nil if there is no record.
+	// top is the Redfish service root. kept is the one that the survey recorded, as JSON, or nil.
 	top  root
 	kept []byte
-	// gate, the last check before the reset, is nil until the reset may be sent. target is the path of
-	// the reset. match is the value of its If-Match header, or empty if it has no such header. reset
-	// is the answer to the reset.
+	// gate is nil until the reset may be sent. match is the value of the reset's If-Match header,
+	// if it has one.
 	gate          *kit.Gate
 	target, match string
 	resets        int
@@ -120,8 +114,6 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// admit returns an error if the request must not be sent. isReset reports whether the request is
-// the reset.
 func (w *wire) admit(req *http.Request) (isReset bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -151,8 +143,7 @@ func (w *wire) admit(req *http.Request) (isReset bool, err error) {
 	return isReset, nil
 }
 
-// tooMuch returns an error if the answers of this call together have more than maxTogether bytes.
-// It also returns an error if the answer lists more than maxRequests members.
+// tooMuch also rejects a list of more than maxRequests members.
 func (w *wire) tooMuch(body []byte) error {
 	if w.together.Add(int64(len(body))) > maxTogether {
 		return errTogether
@@ -180,7 +171,6 @@ func (w *wire) note(got answer, isReset bool) {
 	}
 }
 
-// judge classifies the body of the answer: empty, a Redfish error, other JSON, or no JSON.
 func (a *answer) judge(body []byte) {
 	body = bytes.TrimSpace(body)
 	if len(body) == 0 {
@@ -203,8 +193,7 @@ func (a *answer) judge(body []byte) {
 	}
 }
 
-// learn keeps the service root. If the BMC names a new session's path only in the body, learn
-// copies it into the header Location.
+// If the BMC names a new session's path only in the body, learn copies it into the header Location.
 func (w *wire) learn(req *http.Request, resp *http.Response, body []byte) {
 	switch {
 	case resp.StatusCode/100 != 2:
@@ -226,14 +215,12 @@ func (w *wire) root() root {
 	return w.top
 }
 
-// keeps stores the data that the survey recorded. The wire then answers the request for the service
-// root with this data, and sends no request.
+// The wire answers the request for the service root with the survey's data, and sends no request.
 func (w *wire) keeps(b before) {
 	w.kept, _ = json.Marshal(map[string]any{"@odata.id": schemas.DefaultServiceRoot, "Links": map[string]any{"Sessions": odata{b.Sessions}}}) // never fails
 }
 
-// goOn reports whether other Systems may be read although a request has failed. If goOn returns
-// true, it forgets the failure. It returns false if the failure would be the same for all Systems,
+// goOn forgets the failure and returns true, unless the failure would be the same for all Systems,
 // for example HTTP 401.
 func (w *wire) goOn() bool {
 	w.mu.Lock()
@@ -248,11 +235,11 @@ func (w *wire) goOn() bool {
 	return true
 }
 
-// CloseIdleConnections closes idle connections. http.Client calls it.
+// CloseIdleConnections closes idle connections, for http.Client.
 func (w *wire) CloseIdleConnections() { w.base.CloseIdleConnections() }
 
-// arm marks the next POST as the reset. The wire sends this POST only to target, and only after the
-// last check of the gate.
+// arm marks the next POST as the reset. It is sent only to target, and only after the last check of
+// the gate.
 func (w *wire) arm(g *kit.Gate, target, match string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -266,7 +253,6 @@ func (w *wire) end() {
 	w.closing = true
 }
 
-// failure returns the first failed request before the reset. It returns false if no request failed.
 func (w *wire) failure() (answer, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -276,7 +262,6 @@ func (w *wire) failure() (answer, bool) {
 	return *w.failed, true
 }
 
-// outcome returns the answer to the reset. It returns false if the reset was not tried.
 func (w *wire) outcome() (answer, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

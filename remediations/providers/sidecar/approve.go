@@ -50,8 +50,8 @@ func (c *Client) Approve(ctx context.Context, asked engine.Approval, mayStill fu
 	return c.post(ctx, a, at, taskID, mayStill)
 }
 
-// post approves by HTTP. Before post calls exchange, it only opens a connection. So an error before
-// exchange means that certainly nothing was approved.
+// Before post calls exchange, it only opens a connection, so an error before exchange means that
+// certainly nothing was approved.
 func (c *Client) post(ctx context.Context, a *attempt, at target, taskID string, mayStill func() error) error {
 	body := strings.ReplaceAll(c.o.ApproveBody, settings.Placeholder, taskID)
 	req, err := http.NewRequestWithContext(ctx, c.o.ApproveMethod, c.url(at, c.o.ApprovePath), strings.NewReader(body))
@@ -83,8 +83,7 @@ func (c *Client) post(ctx context.Context, a *attempt, at target, taskID string,
 	return c.verdict(a, got)
 }
 
-// lastCheck calls mayStill and returns its error. If mayStill allows the approval, lastCheck
-// returns an error only if ctx has ended.
+// lastCheck also returns an error if ctx has ended.
 func lastCheck(ctx context.Context, mayStill func() error) error {
 	if err := mayStill(); err != nil {
 		return err
@@ -92,8 +91,7 @@ func lastCheck(ctx context.Context, mayStill func() error) error {
 	return ctx.Err()
 }
 
-// verdict returns the error for the sidecar's answer to an approval, or nil if the sidecar accepted
-// it. Only the status code counts, so an incomplete body does not matter.
+// Only the status code counts, so an incomplete body does not matter.
 func (c *Client) verdict(a *attempt, got reply) error {
 	text := said(answerText(c.tokens, got.body))
 	switch {
@@ -124,8 +122,8 @@ func forbidden(a *attempt) string {
 		a.saw.Owner.Name, a.saw.Owner.Namespace)
 }
 
-// ownerHint returns the end of the message about a refused token: a right on the pod's SeiNode that
-// the token's ServiceAccount needs. It returns "" if the pod has no SeiNode.
+// ownerHint ends the message about a refused token with the right on the pod's SeiNode that the
+// token's ServiceAccount needs. It is "" if the pod has no SeiNode.
 func ownerHint(a *attempt) string {
 	if a.saw.Owner == (remediations.Object{}) {
 		return ""

@@ -7,15 +7,14 @@ import (
 	"drydock.dev/drydock/remediations/providers/sidecar/settings"
 )
 
-// maxTokenBytes is the largest size of a token's file.
+// maxTokenBytes is for a token's file.
 const maxTokenBytes = 64 << 10
 
-// Token is a function that returns a bearer token for one approval. It is called for each approval.
+// Token returns a bearer token for one approval.
 type Token func(context.Context) (string, error)
 
 // Configured returns one Client for each item of the section providers.sidecars. o has the options
-// that are not in the configuration. The function asked returns a Token that requests tokens of the
-// ServiceAccount.
+// that are not in the configuration. asked returns a Token of a ServiceAccount.
 func Configured(all settings.Sidecars, o Options, asked func(settings.TokenFor) Token) (Clients, error) {
 	out := Clients{}
 	for _, s := range all {
@@ -29,8 +28,6 @@ func Configured(all settings.Sidecars, o Options, asked func(settings.TokenFor) 
 	return out, nil
 }
 
-// tokenOf returns the function that returns the provider's tokens. It returns nil if approvals have
-// no token.
 func tokenOf(s settings.Sidecar, asked func(settings.TokenFor) Token) Token {
 	switch {
 	case s.TokenFor != nil:

@@ -9,10 +9,8 @@ import (
 	kind "drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// reason is why nothing was approved.
 type reason string
 
-// All reasons.
 const (
 	reasonChanged      reason = "Changed"      // the observation right before the approval does not allow it
 	reasonWithheld     reason = "Withheld"     // the caller's mayStill returned an error, or its time had ended
@@ -21,11 +19,10 @@ const (
 	reasonFailed       reason = "Failed"       // there was no connection
 )
 
-// refusedError means that certainly nothing was approved. Its text is one sentence for people: the
-// pod, what happened, and what to do.
+// refusedError means that certainly nothing was approved. Its text is one sentence for people.
 type refusedError struct {
 	Reason reason
-	// Saw is the observation before the approval. If its At is zero, there was none.
+	// Saw is the observation before the approval. Without one, its At is zero.
 	Saw  kind.Observation
 	Err  error // the cause; may be nil
 	text string
@@ -36,9 +33,8 @@ func (e *refusedError) Error() string { return e.text }
 // Unwrap returns the cause, for errors.Is.
 func (e *refusedError) Unwrap() error { return e.Err }
 
-// Is makes errors.Is match the engine's errors. Every refusal concerns only this pod. Even a
-// refused token does not concern all pods, because a pod's proxy may refuse a good token once by
-// mistake.
+// Is makes errors.Is match the engine's errors. Every refusal concerns only this pod, even one of a
+// token: a pod's proxy may refuse a good token once by mistake.
 func (e *refusedError) Is(target error) bool {
 	r := kit.Refusal{Why: kit.While, Text: e.text}
 	switch e.Reason {
@@ -51,7 +47,6 @@ func (e *refusedError) Is(target error) bool {
 	return r.Is(target)
 }
 
-// attempt is one approval.
 type attempt struct {
 	pod    remediations.Pod
 	saw    kind.Observation
@@ -64,7 +59,6 @@ func (a *attempt) refuse(why reason, cause error, format string, args ...any) er
 	return &refusedError{Reason: why, Saw: a.saw, Err: cause, text: text}
 }
 
-// doubt returns the error of an approval that may have arrived.
 func (a *attempt) doubt(cause error, format string, args ...any) error {
 	text := fmt.Sprintf("approving the sidecar of pod %s: the sidecar may have been approved: %s", a.pod, fmt.Sprintf(format, args...))
 	if cause == nil {

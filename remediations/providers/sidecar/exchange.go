@@ -14,14 +14,13 @@ import (
 )
 
 const (
-	// maxAnswer is the largest body of an answer that is read, in bytes. A normal answer has a short
-	// text. maxHeader is the largest header, in bytes.
+	// maxAnswer and maxHeader are in bytes. A normal answer has a short text.
 	maxAnswer = 4 << 10
 	maxHeader = 16 << 10
 )
 
-// tlsConfig returns the TLS configuration for the pod's address, or nil for http. It is called for
-// each connection, so a new CA file needs no restart.
+// tlsConfig returns nil for http. It is called for each connection, so a new CA file needs no
+// restart.
 func (c *Client) tlsConfig(ip netip.Addr) (*tls.Config, error) {
 	if c.o.Scheme != "https" {
 		return nil, nil
@@ -37,8 +36,7 @@ func (c *Client) tlsConfig(ip netip.Addr) (*tls.Config, error) {
 	return t, nil
 }
 
-// connect opens a new connection to the sidecar, without a proxy. It sends nothing except a TLS
-// handshake.
+// connect uses no proxy, and sends nothing except a TLS handshake.
 func (c *Client) connect(ctx context.Context, at target) (net.Conn, error) {
 	cfg, err := c.tlsConfig(at.addr.Addr())
 	if err != nil {
@@ -56,15 +54,13 @@ func (c *Client) connect(ctx context.Context, at target) (net.Conn, error) {
 	return secured, nil
 }
 
-// reply is the answer to a request.
 type reply struct {
 	status int
 	body   []byte // the first maxAnswer bytes
 	torn   error  // why the body is incomplete
 }
 
-// exchange sends one HTTP/1.1 request on the connection, and closes the connection. It does not
-// follow redirects.
+// exchange closes the connection, and does not follow redirects.
 func exchange(conn net.Conn, req *http.Request) (reply, error) {
 	once := make(chan net.Conn, 1)
 	once <- conn
@@ -92,7 +88,6 @@ func exchange(conn net.Conn, req *http.Request) (reply, error) {
 	return reply{status: resp.StatusCode, body: body, torn: err}, nil
 }
 
-// url returns a URL with the pod's address and the configured scheme.
 func (c *Client) url(at target, path string) string {
 	return c.o.Scheme + "://" + at.addr.String() + path
 }

@@ -9,14 +9,14 @@ import (
 	kind "drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// Look reads the pod and its SeiNode, if it has one. If neither forbids an approval, Look also
-// probes the sidecar's health. It returns no error: the Observation says what is unknown.
+// Look reads the pod and its SeiNode, if it has one. If neither forbids an approval, it also probes
+// the sidecar's health. What is unknown is in the Observation.
 func (c *Client) Look(ctx context.Context, p remediations.Pod) kind.Observation {
 	s, _ := c.look(ctx, p)
 	return s
 }
 
-// look is like Look. It also returns the sidecar's address, if it has probed the sidecar.
+// The address is zero if look has not probed the sidecar.
 func (c *Client) look(ctx context.Context, p remediations.Pod) (kind.Observation, target) {
 	s := kind.Observation{At: c.o.Now(), Pod: remediations.Pod{Namespace: p.Namespace, Name: p.Name}}
 	pod, unknown := c.readPod(ctx, p.Namespace, p.Name)
@@ -47,8 +47,6 @@ func (c *Client) look(ctx context.Context, p remediations.Pod) (kind.Observation
 	return s, at
 }
 
-// against returns why the observation does not allow this approval. It returns "" if the
-// observation allows it.
 func against(s *kind.Observation, a engine.Approval) string {
 	switch {
 	case s.Unknown != "":

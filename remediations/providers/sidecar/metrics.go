@@ -9,18 +9,17 @@ import (
 	kind "drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// outcomes has the metric's label value for each result of a probe.
 var outcomes = map[kind.Health]string{
 	kind.HealthReady: "ready", kind.HealthNotReady: "not_ready", kind.HealthUnreachable: "unreachable", kind.HealthProbeError: "probe_error",
 }
 
-// probes counts one provider's probes. A nil probes counts nothing.
+// A nil probes counts nothing.
 type probes struct {
 	counters map[kind.Health]prometheus.Counter
 }
 
-// newProbes registers the metric and creates a series for each outcome. If the first probe created
-// the series, Prometheus would not see this probe as an increase.
+// newProbes creates a series for each outcome. If the first probe created it, Prometheus would not
+// see this probe as an increase.
 func newProbes(r prometheus.Registerer, provider string) (*probes, error) {
 	if r == nil {
 		return nil, nil

@@ -22,27 +22,25 @@ import (
 const (
 	defaultHealthTimeout  = 2 * time.Second
 	defaultApproveTimeout = 10 * time.Second
-	// apiTimeout limits each request to the API server. It is short, because a repair allows an
-	// observation only a few seconds.
+	// A repair allows an observation only a few seconds.
 	apiTimeout = 5 * time.Second
 )
 
-// Options says how to probe and approve one kind of gated sidecars. A probe has 2 s by default,
-// from the connection to the end of the answer. An approval has 10 s by default, which includes the
-// request for the token.
+// Options says how to probe and approve one kind of gated sidecars. The default timeouts are 2 s
+// for a probe, and 10 s for an approval with the request for its token.
 type Options struct {
 	settings.Sidecar
-	// Token is called for each approval, and its result is sent as a bearer token. A probe never
-	// has a token. If Token is nil, no token is sent.
+	// Token is called for each approval; a probe never has a token. If Token is nil, no token is
+	// sent.
 	Token Token
-	// Client reads pods, and whether the API server has the kind SeiNode. Dynamic reads SeiNodes and
-	// creates SeiNodeTasks. Dynamic may be nil if the configuration uses neither of these two kinds.
+	// Client reads pods. Dynamic reads SeiNodes and creates SeiNodeTasks, and may be nil if the
+	// configuration uses neither.
 	Client  kubernetes.Interface
 	Dynamic dynamic.Interface
-	// Registerer registers the metric drydock_sidecar_probes_total. All Clients with the same
-	// Registerer share the metric. If it is nil, there is no metric.
+	// Registerer is for the metric drydock_sidecar_probes_total, which all Clients share. If it is
+	// nil, there is no metric.
 	Registerer prometheus.Registerer
-	// Now returns the current time, for Observation.At.
+	// Now is for Observation.At.
 	Now func() time.Time
 }
 
@@ -54,7 +52,7 @@ type Client struct {
 	apiTimeout time.Duration // apiTimeout, except in tests
 }
 
-// New checks the options. It sends no request. An error names the wrong option.
+// New checks the options. It sends no request.
 func New(o Options) (*Client, error) {
 	if o.HealthTimeout == 0 {
 		o.HealthTimeout = defaultHealthTimeout
@@ -117,7 +115,6 @@ func (o *Options) validate() error {
 	return o.validateHTTP()
 }
 
-// validateHTTP checks the settings that only ViaHTTP uses.
 func (o *Options) validateHTTP() error {
 	if err := validPath(o.ApprovePath); err != nil {
 		return fmt.Errorf("the approve path %q %w", o.ApprovePath, err)
@@ -140,8 +137,7 @@ func validPort(p string) bool {
 	return len(validation.IsValidPortName(p)) == 0
 }
 
-// validPath returns an error if p, the part of a URL after the pod's address, is not a path with an
-// optional query.
+// p is the part of a URL after the pod's address: a path with an optional query.
 func validPath(p string) error {
 	u, err := url.Parse("http://pod:1" + p)
 	if !strings.HasPrefix(p, "/") || err != nil || u.Fragment != "" {

@@ -18,7 +18,6 @@ import (
 	"drydock.dev/drydock/remediations/providers/sidecar/settings"
 )
 
-// seiNodeLabel is the label with the name of the SeiNode that a pod belongs to.
 const seiNodeLabel = "sei.io/node"
 
 var (
@@ -26,21 +25,18 @@ var (
 	seiNodeTasks = schema.GroupVersionResource{Group: "sei.io", Version: "v1alpha1", Resource: "seinodetasks"}
 )
 
-// errNoSeiNodes means that the cluster does not have the kind SeiNode. So no pod belongs to a
-// SeiNode.
+// errNoSeiNodes means that the cluster does not have the kind SeiNode, so no pod belongs to one.
 var errNoSeiNodes = errors.New("the API server does not serve SeiNodes")
 
-// ownerSays is what the SeiNode that owns a pod means for an approval. held is the reason why the
-// SeiNode forbids an approval. unknown is the reason why the SeiNode's state is unknown. If both
-// are empty, the SeiNode forbids nothing. closedSince and openAt are results of seiNodeSaw.
+// ownerSays is what the pod's SeiNode means for an approval: held forbids it, and unknown is why
+// the SeiNode's state is unknown. closedSince and openAt are results of seiNodeSaw.
 type ownerSays struct {
 	owner               remediations.Object
 	held, unknown       string
 	closedSince, openAt time.Time
 }
 
-// readOwner reads the SeiNode that the pod's label names. If the SeiNode cannot be read, its state
-// is unknown, and Drydock approves nothing.
+// If the SeiNode cannot be read, its state is unknown, and nothing is approved.
 func (c *Client) readOwner(ctx context.Context, pod *corev1.Pod) ownerSays {
 	unknown := func(format string, args ...any) ownerSays { return ownerSays{unknown: fmt.Sprintf(format, args...)} }
 	name, labelled := pod.Labels[seiNodeLabel]
@@ -80,8 +76,8 @@ func about(o remediations.Object, text string) string {
 	return fmt.Sprintf("SeiNode %s/%s %s", o.Namespace, o.Name, text)
 }
 
-// seiNode reads a SeiNode. "Not found" can mean that the SeiNode does not exist, or that the API
-// server does not serve SeiNodes at all. Only in the second case, seiNode returns errNoSeiNodes.
+// seiNode returns errNoSeiNodes only if the API server does not serve SeiNodes at all. "Not found"
+// alone can also mean that this SeiNode does not exist.
 func (c *Client) seiNode(ctx context.Context, namespace, name string) (*unstructured.Unstructured, error) {
 	node, err := c.o.Dynamic.Resource(seiNodes).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	if !apierrors.IsNotFound(err) || !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {

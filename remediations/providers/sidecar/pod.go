@@ -17,14 +17,13 @@ import (
 	"drydock.dev/drydock/remediations/providers/sidecar/settings"
 )
 
-// target is the address at which a pod's sidecar listens.
 type target struct {
 	pod  string
 	addr netip.AddrPort
 }
 
-// readPod reads the pod. If the pod does not exist, it returns nil and an empty text. If the pod
-// cannot be read, it returns nil and the reason.
+// readPod returns nil and an empty text if the pod does not exist, and nil and the reason if it
+// cannot be read.
 func (c *Client) readPod(ctx context.Context, namespace, name string) (*corev1.Pod, string) {
 	if len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0 {
 		return nil, fmt.Sprintf("%q in namespace %q is not a valid name of a pod", clip(name), clip(namespace))
@@ -46,8 +45,6 @@ func (c *Client) readPod(ctx context.Context, namespace, name string) (*corev1.P
 	return pod, ""
 }
 
-// notSelected returns why this provider must not approve the pod's sidecar, if the provider's
-// selector does not match the pod. It returns "" if the selector matches.
 func (c *Client) notSelected(pod *corev1.Pod) string {
 	if c.o.Selector.Matches(labels.Set(pod.Labels)) {
 		return ""
@@ -55,7 +52,6 @@ func (c *Client) notSelected(pod *corev1.Pod) string {
 	return fmt.Sprintf("the sidecar provider %[3]s does not select pod %[1]s/%[2]s (selector %[4]s)", pod.Namespace, pod.Name, c.o.Name, clip(c.o.Selector.String()))
 }
 
-// locate returns the sidecar's address, or the reason why it has none.
 func (c *Client) locate(pod *corev1.Pod) (target, string) {
 	name := pod.Namespace + "/" + pod.Name
 	if pod.Status.Phase != corev1.PodRunning {
@@ -75,14 +71,13 @@ func (c *Client) locate(pod *corev1.Pod) (target, string) {
 	return target{pod: name, addr: netip.AddrPortFrom(ip, port)}, ""
 }
 
-// canBePods reports whether a pod can have the address. It returns false for addresses at which
-// another host may answer, for example a cloud's metadata service.
+// canBePods returns false for addresses at which another host may answer, for example a cloud's
+// metadata service.
 func canBePods(ip netip.Addr) bool {
 	ip = ip.Unmap()
 	return ip.Zone() == "" && !ip.IsUnspecified() && !ip.IsMulticast() && !ip.IsLinkLocalUnicast() && ip != netip.AddrFrom4([4]byte{255, 255, 255, 255})
 }
 
-// port returns the configured number, or the number of the container port with the configured name.
 func (c *Client) port(pod *corev1.Pod) (uint16, string) {
 	if n, err := strconv.ParseUint(c.o.Port, 10, 16); err == nil {
 		return uint16(n), ""
@@ -105,8 +100,7 @@ func (c *Client) port(pod *corev1.Pod) (uint16, string) {
 	return uint16(found), ""
 }
 
-// running returns the containers that run as long as their pod: normal containers, and init
-// containers that are sidecars.
+// running are normal containers, and init containers that are sidecars.
 func running(pod *corev1.Pod) []corev1.Container {
 	all := slices.Clone(pod.Spec.Containers)
 	for _, init := range pod.Spec.InitContainers {
@@ -117,19 +111,18 @@ func running(pod *corev1.Pod) []corev1.Container {
 	return all
 }
 
-// startedAt returns when the container with the gate last started, or zero if the pod's status does
-// not show this. In a SeiNode's pod, that container has a known name. In any other pod, each
-// container that runs as long as its pod may have the gate, except the container that waits for the
-// gate. Then the latest of their starts counts. The configured port does not identify the
-// container, because it may be the port of a proxy.
+// In a SeiNode's pod, the container with the gate has a known name. In any other pod it may be each
+// container that runs as long as its pod, except the one that waits for the gate. Then the latest
+// start counts. The configured port does not identify the container, because it may be the port of
+// a proxy.
 func (c *Client) startedAt(pod *corev1.Pod) time.Time {
 	names := map[string]bool{}
 	for _, container := range running(pod) {
 		names[container.Name] = container.Name != seidContainer
 	}
 	if c.o.Owner == settings.OwnerSeiNode && names[gateContainer] {
-		// The start of another container does not close the gate. If such a start counted, a gate
-		// that a person has closed would look as if a restart had closed it.
+		// If the start of another container counted, a gate that a person has closed would look as
+		// if a restart had closed it.
 		names = map[string]bool{gateContainer: true}
 	}
 	var last time.Time
@@ -141,8 +134,7 @@ func (c *Client) startedAt(pod *corev1.Pod) time.Time {
 	return last
 }
 
-// restarts reports whether an init container is a sidecar in the sense of Kubernetes: it runs as
-// long as its pod.
+// Kubernetes calls such an init container a sidecar: it runs as long as its pod.
 func restarts(c corev1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }

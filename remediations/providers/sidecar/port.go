@@ -23,7 +23,7 @@ func (c Clients) Look(ctx context.Context, provider string, p remediations.Pod) 
 }
 
 // Approve implements engine.Sidecars. The outcome is CallRefused only if certainly nothing was
-// approved. After any other error, the outcome is CallUnknown.
+// approved, and otherwise CallUnknown after an error.
 func (c Clients) Approve(ctx context.Context, a engine.Approval, mayStill func() error) (remediations.CallOutcome, error) {
 	client := c[a.Provider]
 	if client == nil {

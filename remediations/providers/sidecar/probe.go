@@ -8,8 +8,8 @@ import (
 	kind "drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// probe requests the sidecar's health. It returns the health and a text for people. An incomplete
-// answer counts as no answer. Of a complete answer, only the status code counts.
+// probe also returns a text for people. An incomplete answer counts as no answer, and of a complete
+// one only the status code counts.
 func (c *Client) probe(ctx context.Context, at target) (kind.Health, string) {
 	ctx, cancel := context.WithTimeout(ctx, c.o.HealthTimeout)
 	defer cancel()

@@ -33,16 +33,14 @@ import (
 // While one of these fields forbids an approval, the controller also refuses to approve the sidecar
 // (to mark it ready). The sidecar itself never refuses.
 
-// The names of containers in a SeiNode's pod. gateContainer has the gate, and seidContainer waits
-// until the gate is open.
+// gateContainer has the gate, and seidContainer waits until the gate is open.
 const (
 	gateContainer = "sei-sidecar"
 	seidContainer = "seid"
 )
 
-// seiNodeSays returns why the SeiNode forbids an approval of the pod's sidecar (held). If that
-// cannot be known, it returns why (unknown), for example a field with an unexpected type. Both are
-// empty if nothing forbids the approval.
+// held is why the SeiNode forbids an approval. unknown is why that cannot be known, for example a
+// field with an unexpected type.
 func seiNodeSays(node map[string]any, pod *corev1.Pod) (held, unknown string) {
 	r := reading{node: node}
 	for _, rule := range []func(*reading, *corev1.Pod) string{
@@ -124,10 +122,9 @@ func underCondition(r *reading, _ *corev1.Pod) string {
 	return held
 }
 
-// seiNodeSaw returns what the SeiNode's controller has observed of the sidecar's gate. The gate is
-// closed while the sidecar answers 503. The condition SidecarReady shows this. If it is False,
-// closedSince is the time at which the gate closed. If it is True, openAt is the time at which the
-// controller found the gate open. In all other cases, both times are zero.
+// The gate is closed while the sidecar answers 503, which the condition SidecarReady shows. If it
+// is False, closedSince is the time at which the gate closed. If it is True, openAt is the time at
+// which the controller found the gate open. In all other cases, both are zero.
 func seiNodeSaw(node map[string]any) (closedSince, openAt time.Time) {
 	r := reading{node: node}
 	for _, entry := range r.list("status", "conditions") {
@@ -168,9 +165,8 @@ func underReset(r *reading, _ *corev1.Pod) string {
 	return ""
 }
 
-// drifted returns why the SeiNode forbids an approval, if an image in the spec is not rolled out
-// yet. Then an update is in progress, and at its end the controller approves the sidecar itself.
-// drifted returns "" if all images are rolled out.
+// An image in the spec that is not rolled out yet means that an update is in progress. At its end
+// the controller approves the sidecar itself.
 func drifted(r *reading, pod *corev1.Pod) string {
 	want, rolledOut := r.text("spec", "image"), r.text("status", "currentImage")
 	if want == "" || want != rolledOut {
@@ -181,7 +177,7 @@ func drifted(r *reading, pod *corev1.Pod) string {
 			return fmt.Sprintf("needs the image %q, but its pod has %q", clip(want), clip(c.Image))
 		}
 	}
-	// An empty status does not count as a difference. The controller treats it the same way.
+	// The controller also treats an empty status as no difference.
 	want, rolledOut = r.text("spec", "sidecar", "image"), r.text("status", "currentSidecarImage")
 	if want != "" && rolledOut != "" && want != rolledOut {
 		return fmt.Sprintf("needs the sidecar's image %q, but %q is rolled out", clip(want), clip(rolledOut))
@@ -189,8 +185,7 @@ func drifted(r *reading, pod *corev1.Pod) string {
 	return ""
 }
 
-// reading reads fields of an object. A missing field is read as the zero value. If a field has an
-// unexpected type, unknown says which one; the last such field counts.
+// A missing field is read as the zero value. unknown is the last field with an unexpected type.
 type reading struct {
 	node    map[string]any
 	unknown string
@@ -200,8 +195,6 @@ func (r *reading) odd(field string) {
 	r.unknown = "has the field " + field + " with an unexpected type"
 }
 
-// field returns the value at the path. It returns nil if the field is missing, or if its value is
-// null.
 func (r *reading) field(path ...string) any {
 	v, _, err := unstructured.NestedFieldNoCopy(r.node, path...)
 	if err != nil {

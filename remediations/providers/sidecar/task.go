@@ -14,17 +14,16 @@ import (
 )
 
 const (
-	// taskPrefix and the task's ID form the name of the SeiNodeTask, so a second attempt with the
-	// same ID creates no second task.
+	// The task's ID is in the SeiNodeTask's name, so a second attempt with the same ID creates no
+	// second task.
 	taskPrefix = "drydock-"
-	// taskWait is how long the task may wait until the SeiNode is Running. taskSeconds is how many
-	// seconds the task may then take. Both are short: Drydock soon stops waiting for this approval,
-	// and then another process may change the SeiNode.
+	// taskWait limits the wait until the SeiNode is Running, and taskSeconds the time afterwards.
+	// Both are short: when Drydock no longer waits for this approval, another process may change
+	// the SeiNode.
 	taskWait    = "30s"
 	taskSeconds = int64(60)
 )
 
-// createTask approves by a SeiNodeTask, which the SeiNode's controller carries out.
 func (c *Client) createTask(ctx context.Context, a *attempt, taskID string, mayStill func() error) error {
 	owner := a.saw.Owner
 	if owner == (remediations.Object{}) {

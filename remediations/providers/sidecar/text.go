@@ -7,14 +7,12 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// maxText is how many bytes of a foreign text are quoted.
+// maxText is in bytes.
 const maxText = 200
 
-// clip makes a foreign text safe to show: one printable line, cut to maxText.
 func clip(s string) string { return text.Line(s, maxText) }
 
-// answerText returns the message in an answer's body. It removes tokens, because the other side may
-// repeat the token that it got.
+// answerText removes tokens, because the other side may repeat the token that it got.
 func answerText(tokens *redact.Keyring, body []byte) string {
 	var said struct {
 		Error   string `json:"error"`
@@ -32,7 +30,6 @@ func answerText(tokens *redact.Keyring, body []byte) string {
 	return tokens.Text(text)
 }
 
-// said returns ": " and the text. It returns "" if the text is empty.
 func said(text string) string {
 	if text == "" {
 		return ""

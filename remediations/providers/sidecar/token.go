@@ -8,12 +8,10 @@ import (
 	"drydock.dev/drydock/internal/redact"
 )
 
-// newTokens returns a Keyring that removes tokens from texts, because a sidecar may repeat a token
-// in its answer.
+// A sidecar may repeat a token in its answer.
 func newTokens() *redact.Keyring { return &redact.Keyring{Mark: "[token]", Most: maxText} }
 
-// token returns the result of Options.Token. It returns an error if the token cannot be sent in a
-// header.
+// token returns an error if the token cannot be sent in a header.
 func (c *Client) token(ctx context.Context) (string, error) {
 	token, err := c.o.Token(ctx)
 	token = strings.TrimSpace(token)

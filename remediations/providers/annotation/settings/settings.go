@@ -15,11 +15,9 @@ import (
 //go:embed schema.json
 var schema string
 
-// Section defines the key providers.annotation of the configuration: its schema, its reader, and
-// the steps that need it.
+// Section is the key providers.annotation of the configuration.
 var Section = section.Section{Key: "annotation", Schema: schema, Steps: map[string]string{"reboot": ""}, Read: section.Declared[Annotation]()}
 
-// Metal3 and Gardener are the names of presets that the code treats differently from other presets.
 const (
 	Metal3   = "metal3"
 	Gardener = "gardener"
@@ -91,7 +89,7 @@ func (c *Annotation) Check(r section.Reader, at section.Pointer) {
 }
 
 // ValueOf returns the annotation's value for a reboot. soft means a restart by the operating
-// system. Only the preset metal3 has a separate value for a soft restart.
+// system.
 func (c *Annotation) ValueOf(soft bool) string {
 	if soft && c.Preset == Metal3 {
 		return `{"mode":"soft"}`

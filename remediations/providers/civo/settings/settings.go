@@ -15,8 +15,7 @@ import (
 //go:embed schema.json
 var schema string
 
-// Section defines the key providers.civo of the configuration: its schema, its reader, and the
-// steps that need it.
+// Section is the key providers.civo of the configuration.
 var Section = section.Section{Key: "civo", Schema: schema, Steps: map[string]string{"reboot": "", "replace": ""}, Read: section.Declared[Civo]()}
 
 // Civo is the content of providers.civo.
@@ -26,8 +25,8 @@ type Civo struct {
 	Region     string        `json:"region"`
 	APIKeyFile string        `json:"apiKeyFile" as:"file"`
 	Timeout    time.Duration `json:"timeout"`
-	// NodeSelector selects the Nodes that the provider serves. A nil selector selects all Nodes
-	// whose spec.providerID begins with civo://.
+	// NodeSelector selects the Nodes that the provider serves. Nil selects all Nodes whose
+	// spec.providerID begins with civo://.
 	NodeSelector k8slabels.Selector `json:"nodeSelector"`
 }
 

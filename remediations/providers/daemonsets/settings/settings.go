@@ -20,9 +20,8 @@ var (
 	clusterWide string
 )
 
-// DaemonSetsSection and ClusterWideSection define two keys of the configuration:
-// providers.daemonSets and providers.clusterWide. Each has its schema, its reader, and the steps
-// that need it.
+// DaemonSetsSection and ClusterWideSection are the keys providers.daemonSets and
+// providers.clusterWide of the configuration.
 var (
 	DaemonSetsSection = section.Section{
 		Key: "daemonSets", Schema: daemonSets, Read: section.Declared[DaemonSets](),
@@ -34,8 +33,8 @@ var (
 	}
 )
 
-// DaemonSets is the content of providers.daemonSets: kube-proxy's and the CNI's DaemonSet, whose
-// pod on a node Drydock may restart. An empty name means that the DaemonSet is not configured.
+// DaemonSets is the content of providers.daemonSets: the DaemonSets whose pod on a node may be
+// restarted. An empty name means not configured.
 type DaemonSets struct {
 	KubeProxy types.NamespacedName `json:"kubeProxy"`
 	CNI       types.NamespacedName `json:"cni"`
@@ -68,12 +67,11 @@ type ClusterWide struct {
 	RolloutRestart []types.NamespacedName
 	// CNI is the manifest for apply-cni. It is nil if apply-cni is not configured.
 	CNI *CNIManifest
-	// Bounds is how many nodes must be unhealthy before Drydock takes a step that affects all
-	// nodes.
+	// Bounds is how many nodes must be unhealthy before a step may affect all nodes.
 	Bounds remediations.ClusterWide
 }
 
-// CNIManifest says where the manifest for apply-cni is: in a file, or in a ConfigMap under a key.
+// CNIManifest says where the manifest is: in a file, or in a ConfigMap under a key.
 type CNIManifest struct {
 	File         string
 	ConfigMap    types.NamespacedName

@@ -15,15 +15,13 @@ import (
 //go:embed schema.json
 var schema string
 
-// Section defines the key providers.external of the configuration: its schema, its reader, and the
-// steps that need it.
+// Section is the key providers.external of the configuration.
 var Section = section.Section{Key: "external", Schema: schema, Steps: map[string]string{"external": "", "external-replace": ""}, Read: section.Declared[External]()}
 
-// External is the content of providers.external. The templates for remediation objects are in the
-// plans and not here.
+// External is the content of providers.external. The templates are in the plans.
 type External struct {
 	Timeout time.Duration `json:"timeout"`
-	// NodeSelector selects the Nodes that the provider serves. A nil selector selects all Nodes.
+	// NodeSelector selects the Nodes that the provider serves. Nil selects all Nodes.
 	NodeSelector k8slabels.Selector `json:"nodeSelector"`
 	// Users are the user names that the Machine API's controllers use in their requests about
 	// Nodes.

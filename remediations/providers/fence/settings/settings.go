@@ -19,8 +19,7 @@ import (
 //go:embed schema.json
 var schema string
 
-// Section defines the key providers.fence of the configuration: its schema, its reader, and the
-// steps that need it.
+// Section is the key providers.fence of the configuration.
 var Section = section.Section{Key: "fence", Schema: schema, Steps: map[string]string{"reboot": "", "powerOff": ""}, Read: section.Declared[Fence]()}
 
 // Fence is the content of providers.fence.
@@ -29,7 +28,7 @@ type Fence struct {
 	Folder string  `json:"folder"`
 	// Timeout limits one run of an agent.
 	Timeout time.Duration `json:"timeout" most:"5m, a machine is off by then"`
-	// NodeSelector selects the Nodes that the provider serves. A nil selector selects all Nodes.
+	// NodeSelector selects the Nodes that the provider serves. Nil selects all Nodes.
 	NodeSelector k8slabels.Selector `json:"nodeSelector"`
 }
 
@@ -38,26 +37,24 @@ type Agent struct {
 	// Program is the absolute path of the agent.
 	Program string            `json:"agent"`
 	Options map[string]string `json:"options"`
-	// SecretFiles has the paths of files with secret values. The key is the name of the agent's
-	// option.
+	// SecretFiles has the paths of files with secret values, by the name of the agent's option.
 	SecretFiles map[string]string `json:"secretFiles"`
-	// MachinesFile is the path of a table with the agent's machines. If it is empty, the agent
-	// serves the machines of all Nodes that Selector selects.
+	// MachinesFile is the path of a table of machines. Empty means the machines of all Nodes that
+	// Selector selects.
 	MachinesFile string                `json:"machinesFile"`
 	Selects      *metav1.LabelSelector `json:"nodeSelector"`
 	Selector     k8slabels.Selector    `json:"-"`
 }
 
-// PerNode is a placeholder in the value of an option. It is replaced by the Node's name.
+// PerNode in the value of an option stands for the Node's name.
 const PerNode = "{node}"
 
 var option = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_-]{0,63}$`)
 
-// own has the options that only Drydock may set: the action, and options that change the output.
-// With some of these output options, an agent writes its secrets to a log or file.
+// own are the agent's options that only Drydock may set. With some of them, an agent writes its
+// secrets to a log or file.
 var own = []string{"action", "option", "debug", "debug_file", "verbose", "verbose_level", "quiet"}
 
-// forbids returns why the configuration must not set the option, or "" if it may set it.
 func forbids(name string) string {
 	switch {
 	case !option.MatchString(name):
@@ -108,6 +105,5 @@ func (c *Fence) Serves() remediations.Provider {
 	return remediations.Provider{Steps: []string{"reboot", "powerOff"}, NodeSelector: c.NodeSelector}
 }
 
-// Testifies implements section.Testifier. It is true, because an agent's status shows whether the
-// machine is on.
+// Testifies implements section.Testifier.
 func (c *Fence) Testifies() bool { return true }

@@ -19,8 +19,7 @@ type Machine struct {
 	Options map[string]string
 }
 
-// Is compares the line with a Node. byName means that the line has the Node's name, and byUUID that
-// it has the machine's UUID.
+// Is compares the line with a Node by its name, and by the machine's UUID.
 func (m Machine) Is(node string, uuid section.UUID) (byName, byUUID bool) {
 	return m.Node == node, m.UUID != (section.UUID{}) && m.UUID.Canonical() == uuid.Canonical()
 }
@@ -37,8 +36,7 @@ func (m Machine) String() string {
 	return strings.Join(ids, ", ")
 }
 
-// ReadTable parses a table of machines. It returns an error if two lines have the same Node, the
-// same UUID, or the same options.
+// ReadTable parses a table of machines. Two lines with the same Node, UUID or options are an error.
 func ReadTable(table []byte, of *Agent) ([]Machine, error) {
 	rows, err := readTable(table, of)
 	if err != nil {

@@ -17,25 +17,24 @@ import (
 //go:embed schema.json
 var schema string
 
-// Section defines the key providers.http of the configuration: its schema, its reader, and the
-// steps that need it.
+// Section is the key providers.http of the configuration.
 var Section = section.Section{Key: "http", Schema: schema, Steps: map[string]string{"reboot": ".reboot", "powerOff": ".powerOff", "replace": ".replace"}, Read: section.Declared[HTTP]()}
 
 // HTTP is the content of providers.http.
 type HTTP struct {
-	// Reboot, PowerOff, Replace and Observe have the receiver's URL for each kind of request. If a
-	// field is nil, Drydock sends no requests of this kind.
+	// Reboot, PowerOff, Replace and Observe are the receiver's places for each kind of request. Nil
+	// means no requests of this kind.
 	Reboot   *Place `json:"reboot"`
 	PowerOff *Place `json:"powerOff"`
 	Replace  *Place `json:"replace"`
 	Observe  *Place `json:"observe"`
-	// SigningKeyFile is the path of a file. All bytes of the file are the signing key. If
-	// SigningKeyFile is empty, Drydock does not sign requests.
+	// SigningKeyFile is the path of a file. All its bytes are the signing key. Empty means that
+	// requests are not signed.
 	SigningKeyFile string                      `json:"signingKeyFile" as:"file"`
 	HTTPConfig     promconfig.HTTPClientConfig `json:"httpConfig"`
 	// Timeout limits one request.
 	Timeout time.Duration `json:"timeout" most:"1m, a receiver that takes longer answers 202 at once"`
-	// NodeSelector selects the Nodes that the provider serves. A nil selector selects all Nodes.
+	// NodeSelector selects the Nodes that the provider serves. Nil selects all Nodes.
 	NodeSelector k8slabels.Selector `json:"nodeSelector"`
 }
 
@@ -45,14 +44,13 @@ type Place struct {
 	to  *url.URL
 }
 
-// URLs returns the configured URLs. The keys are reboot, powerOff, replace and observe.
+// URLs returns the configured URLs by reboot, powerOff, replace and observe.
 func (c *HTTP) URLs() map[string]string {
 	urls := map[string]string{}
 	c.each(func(key string, p *Place) { urls[key] = p.URL })
 	return urls
 }
 
-// each calls the function do for each configured URL, with the URL's key.
 func (c *HTTP) each(do func(key string, p *Place)) {
 	for _, one := range []struct {
 		key string
@@ -95,8 +93,7 @@ func (c *HTTP) Serves() remediations.Provider {
 	return out
 }
 
-// Testifies implements section.Testifier. It is true if observe.url is configured, because the
-// receiver then reports whether a machine runs.
+// Testifies implements section.Testifier. It is true if observe.url is configured.
 func (c *HTTP) Testifies() bool { return c.Observe != nil }
 
 // Warn implements section.Warner.

@@ -14,15 +14,14 @@ import (
 //go:embed schema.json
 var schema string
 
-// Section defines the key providers.karpenter of the configuration: its schema, its reader, and the
-// steps that need it.
+// Section is the key providers.karpenter of the configuration.
 var Section = section.Section{Key: "karpenter", Schema: schema, Steps: map[string]string{"replace": ""}, Read: section.Declared[Karpenter]()}
 
 // Karpenter is the content of providers.karpenter.
 type Karpenter struct {
 	Timeout time.Duration `json:"timeout"`
-	// NodeSelector selects the Nodes that the provider serves. A nil selector selects all Nodes
-	// that no other provider claims.
+	// NodeSelector selects the Nodes that the provider serves. Nil selects all Nodes that no other
+	// provider claims.
 	NodeSelector k8slabels.Selector `json:"nodeSelector"`
 	// Users are the user names that Karpenter uses in its requests about Nodes.
 	Users []string `json:"users"`

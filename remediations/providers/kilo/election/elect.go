@@ -38,10 +38,10 @@ func sortByName(members []Node) {
 	slices.SortFunc(members, func(a, b Node) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// Elect returns the node that Kilo makes the leader of a location. members must be sorted by name.
-// Kilo has four ranks: public nodes with the leader annotation, other nodes with this annotation,
-// other public nodes, and all other nodes. Kilo chooses the first node of the best rank. This rule
-// has not changed since Kilo 0.7.0. Elect returns "" if there are no members.
+// Elect returns the node that Kilo makes the leader of a location, or "" without members. members
+// must be sorted by name: Kilo chooses the first public node with the leader annotation, or else
+// the first with the annotation, the first public node, or the first node. This rule has not
+// changed since Kilo 0.7.0.
 func Elect(members []Node) string {
 	var annotated, public string
 	for _, n := range members {
@@ -65,9 +65,8 @@ func Elect(members []Node) string {
 	return ""
 }
 
-// Foresee returns Elect's result if it is certain. A node whose endpoint is a host name may be
-// public or not, depending on how each of Kilo's agents resolves the name. ok is false if the
-// leader depends on such a host name.
+// Foresee returns Elect's result. ok is false if the leader depends on a host name as endpoint,
+// which each of Kilo's agents resolves for itself.
 func Foresee(members []Node) (leader string, ok bool) {
 	could := Possible(members)
 	if len(could) > 1 {
@@ -96,18 +95,16 @@ func Possible(members []Node) []string {
 	return out
 }
 
-// Change is the list of writes that make a node the leader. The leader annotation is first set on
-// the node Add, then removed from the nodes in Remove, in this order. Add is empty if the node
-// already has the annotation.
+// Change makes a node the leader: the leader annotation is first set on Add, unless that is empty,
+// and then removed from Remove, in this order.
 type Change struct {
 	Add    string
 	Remove []string
 }
 
-// Move returns the writes that move a location's leadership from the old leader (from) to the new
-// one (to). The writes set the annotation on the new leader, and remove it from every node that
-// would outrank the new leader. The old leader loses the annotation last: until then, no third node
-// can lead. ok is false if leader annotations alone cannot make the new one lead.
+// Move returns the writes that move a location's leadership from one node to another. The old
+// leader loses the annotation last: until then, no third node can lead. ok is false if leader
+// annotations alone cannot make the new one lead.
 func Move(members []Node, from, to string) (c Change, ok bool) {
 	target := slices.IndexFunc(members, func(n Node) bool { return n.Name == to })
 	if target < 0 || from == to {

@@ -29,54 +29,48 @@ const (
 	KeepaliveKey       = "kilo.squat.ai/persistent-keepalive"
 )
 
-// Keys are all of Kilo's annotations that the election of a leader reads. So moves depend on them,
-// too.
+// Keys are all of Kilo's annotations that the election of a leader reads.
 var Keys = []string{
 	LeaderKey, LocationKey, EndpointKey, ForceEndpointKey, InternalIPKey, ForceInternalIPKey, PublicKeyKey, LastSeenKey, WireGuardIPKey,
 	GranularityKey, KeepaliveKey,
 }
 
-// DefaultTopologyLabel is the label with a node's location, if no annotation has it. kg's flag
-// --topology-label can name another label.
+// DefaultTopologyLabel has a node's location if no annotation has it. kg's flag --topology-label
+// can name another label.
 const DefaultTopologyLabel = "topology.kubernetes.io/region"
 
-// seenFor is how long Kilo counts a node after the last write of the node's Kilo agent. An agent
-// writes every 30 seconds.
+// Kilo counts a node for seenFor after the last write of the node's Kilo agent, which writes every
+// 30 seconds.
 const seenFor = 60 * time.Second
 
 // Node is a Node as Kilo's agents see it.
 type Node struct {
 	Name, Location string
-	// Endpoint is the address at which other locations reach the node. It is zero if the Node has no
-	// valid endpoint, or if the endpoint is a host name. A host name is in Host. Each of Kilo's agents
-	// resolves it for itself.
+	// Endpoint is the address at which other locations reach the node. It is zero if the Node has
+	// no valid endpoint, or if the endpoint is a host name, which is in Host.
 	Endpoint netip.AddrPort
 	Host     string
-	// Internal reports whether the node has an internal address. A node without one is a location
-	// of its own.
+	// Internal means that the node has an internal address. A node without one is a location of its
+	// own.
 	Internal bool
-	// Leader reports whether the leader annotation exists, whatever its value.
+	// Leader means that the leader annotation exists, whatever its value.
 	Leader bool
-	// WireGuard reports whether the node has an address in the mesh. Only leaders have one.
+	// WireGuard means that the node has an address in the mesh. Only leaders have one.
 	WireGuard   bool
 	Granularity string
-	// Keepalive is the interval of keepalive packets to the node's peers, as text. These packets keep
-	// a NAT open.
+	// Keepalive is the interval of keepalive packets to the node's peers, which keep a NAT open.
 	Keepalive string
 	// Seen is when Kilo's agent on the node last wrote its annotations.
 	Seen time.Time
-	// Malformed names the first annotation whose value is invalid. It is empty if all values are
-	// valid.
+	// Malformed names the first annotation whose value is invalid, if there is one.
 	Malformed string
-	// lacks names something that Kilo requires of each node and that this node lacks. It is empty if
-	// nothing is missing.
-	lacks string
+	lacks     string
 	// resolvesPublic assumes that Host resolves to a public address.
 	resolvesPublic bool
 }
 
-// Read returns a Node as Kilo sees it. It never fails: an invalid value counts as missing, and Kilo
-// does not elect a node that lacks something.
+// Read returns a Node as Kilo sees it. An invalid value counts as missing, and Kilo does not elect
+// a node that lacks something.
 func Read(n *corev1.Node, topologyLabel string) Node {
 	a := n.Annotations
 	k := Node{Name: n.Name, WireGuard: a[WireGuardIPKey] != "", Granularity: a[GranularityKey], Keepalive: a[KeepaliveKey], Malformed: malformed(a)}
@@ -107,8 +101,8 @@ func Read(n *corev1.Node, topologyLabel string) Node {
 	return k
 }
 
-// Declared returns the location in the Node's annotation or label. If the node has no internal
-// address, Kilo ignores this location and treats the node as a location of its own.
+// Declared returns the location in the Node's annotation or label. Kilo ignores it if the node has
+// no internal address.
 func Declared(n *corev1.Node, topologyLabel string) string {
 	if location, ok := n.Annotations[LocationKey]; ok {
 		return location // an empty annotation still overrides the label
@@ -119,8 +113,7 @@ func Declared(n *corev1.Node, topologyLabel string) string {
 // OwnLocation returns the location of a node without an internal address.
 func OwnLocation(name string) string { return "node:" + name }
 
-// NotReady returns why Kilo leaves the node out of the mesh at this time. It returns "" if the node
-// is part of the mesh.
+// NotReady returns why Kilo leaves the node out of the mesh, or "" if the node is part of it.
 func (n Node) NotReady(now time.Time) string {
 	switch age := now.Sub(n.Seen); {
 	case n.lacks != "":
@@ -131,9 +124,9 @@ func (n Node) NotReady(now time.Time) string {
 	return ""
 }
 
-// Public reports whether Kilo treats the endpoint as reachable from the internet. Kilo does so for
-// every IPv4 address outside RFC 1918, and for every IPv6 address that does not begin with fd00. A
-// host name counts as not public, because each of Kilo's agents resolves it for itself.
+// Public reports whether Kilo treats the endpoint as reachable from the internet: every IPv4
+// address outside RFC 1918, and every IPv6 address that does not begin with fd00. A host name
+// counts as not public, because each of Kilo's agents resolves it for itself.
 func (n Node) Public() bool {
 	if n.resolvesPublic {
 		return true
@@ -149,8 +142,7 @@ func (n Node) Public() bool {
 	return false
 }
 
-// malformed returns the first annotation that Kilo reads and whose value is invalid. It returns ""
-// if no value is invalid. An empty value is valid: Kilo's agents write it for an unknown value.
+// An empty value is valid: Kilo's agents write it for an unknown value.
 func malformed(a map[string]string) string {
 	for _, k := range []struct {
 		key  string
@@ -176,9 +168,8 @@ func malformed(a map[string]string) string {
 
 func isEndpoint(text string) bool { _, _, ok := endpoint(text); return ok }
 
-// endpoint parses an endpoint exactly as Kilo does (ParseEndpoint in its package wireguard,
-// unchanged since 0.7.0). A node whose endpoint Kilo rejects is not ready for Kilo. If this
-// function accepted more, Drydock would compute the wrong leader.
+// endpoint parses exactly as Kilo does (ParseEndpoint in its package wireguard, unchanged since
+// 0.7.0). If it accepted more, Drydock would compute the wrong leader.
 func endpoint(text string) (at netip.AddrPort, host string, ok bool) {
 	host, number, err := net.SplitHostPort(text)
 	if err != nil {
@@ -195,7 +186,6 @@ func endpoint(text string) (at netip.AddrPort, host string, ok bool) {
 	return netip.AddrPort{}, host, len(validation.IsDNS1123Subdomain(host)) == 0
 }
 
-// prefix reports whether the text is an address with its prefix length, as Kilo requires.
 func prefix(text string) bool { _, _, err := net.ParseCIDR(text); return err == nil }
 
 func publicKey(text string) bool {

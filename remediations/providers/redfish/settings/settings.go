@@ -16,11 +16,10 @@ import (
 //go:embed schema.json
 var schema string
 
-// Section defines the key providers.redfish of the configuration: its schema, its reader, and the
-// steps that need it.
+// Section is the key providers.redfish of the configuration.
 var Section = section.Section{Key: "redfish", Schema: schema, Steps: map[string]string{"reboot": ""}, Read: section.Reading(read)}
 
-// Auth is how Drydock logs in to a BMC.
+// Auth is how to log in to a BMC.
 type Auth string
 
 const (
@@ -35,17 +34,16 @@ const (
 type BMC struct {
 	// Node is the Node's name. URL has the form https://host, with a port unless it is 443.
 	Node, URL string
-	// Drydock reads UsernameFile and PasswordFile again for each call.
+	// Both files are read again for each call.
 	UsernameFile, PasswordFile string
 	// Auth is Basic or Session. The default is Basic.
 	Auth Auth
-	// CAFile has the certificates of the authorities that sign the BMC's certificate. Fingerprint
-	// is the SHA-256 of the BMC's certificate, in hexadecimal. Exactly one of the two is set.
+	// Exactly one is set: CAFile, a file with the certificates of the authorities that sign the
+	// BMC's certificate, or Fingerprint, the SHA-256 of the BMC's certificate in hexadecimal.
 	CAFile, Fingerprint string
-	// UUID is the machine's UUID. The default is the Node's status.nodeInfo.systemUUID.
+	// UUID is the machine's. The default is the Node's status.nodeInfo.systemUUID.
 	UUID string
-	// SerialNumber is the machine's serial number. If it is set, the System must have the same serial
-	// number, and its UUID may be missing or not unique.
+	// SerialNumber, if set, must be the System's, whose UUID may then be missing or not unique.
 	SerialNumber string
 }
 
@@ -68,7 +66,7 @@ type raw struct {
 func read(r section.Reader, at section.Pointer, c *raw) section.Provider {
 	out := &Redfish{NodeSelector: r.Nodes(at.To("nodeSelector"), c.NodeSelector)}
 	out.Timeout, _ = r.Duration(at.To("timeout"), c.Timeout, time.Second)
-	// file returns the BMC's own file. If the BMC has none, it returns the file for all BMCs.
+	// The BMC's own file is preferred to the one for all BMCs.
 	file := func(own section.Pointer, name, all, key string) string {
 		switch {
 		case name != "":
@@ -136,5 +134,5 @@ func (c *Redfish) Serves() remediations.Provider {
 	return remediations.Provider{Steps: []string{"reboot"}, Names: names, NodeSelector: c.NodeSelector}
 }
 
-// Testifies implements section.Testifier: a BMC knows whether its machine is powered.
+// Testifies implements section.Testifier.
 func (c *Redfish) Testifies() bool { return true }

@@ -33,19 +33,19 @@ const (
 
 // System is one machine behind the BMC.
 type System struct {
-	// ID is the BMC's name for the System. The default is the vendor's usual name. Serial must be
-	// unique in a test.
+	// ID is the BMC's name for the System, by default the vendor's usual one. Serial must be unique
+	// in a test.
 	ID, UUID, Serial string
 	// Power is the PowerState. The default is On.
 	Power string
-	// Resets are the reset types that the BMC lists. If it is nil, they are the vendor's list. If
-	// it is empty but not nil, the BMC lists no types and supports all.
+	// Resets are the reset types that the BMC lists. Nil means the vendor's list. With an empty
+	// list (None), the BMC lists no types and supports all.
 	Resets []string
-	// Target is the path for the reset. The default is the standard path.
+	// Target is the path for the reset. Empty means the standard path.
 	Target string
 }
 
-// None stands for an empty list: a BMC with these System.Resets lists no reset types.
+// None lets a BMC list no reset types.
 var None = []string{}
 
 // Options describe a BMC.
@@ -53,8 +53,7 @@ type Options struct {
 	Vendor             Vendor
 	Username, Password string
 	Systems            []System
-	// NoBasic means that the BMC accepts only sessions. ReadOnly means that the account may read, but
-	// must not reset.
+	// ReadOnly means that the account may read, but must not reset.
 	NoBasic, ReadOnly bool
 	// Sessions is how many sessions may be open. The default is 8.
 	Sessions int
@@ -62,7 +61,7 @@ type Options struct {
 	Reset func(s System, kind string)
 }
 
-// Done is a reset that the BMC carried out: the System's serial number and the type of the reset.
+// Done is a reset that the BMC carried out.
 type Done struct{ Serial, Kind string }
 
 // BMC is a simulated BMC.
@@ -180,7 +179,6 @@ func (b *BMC) answer(w http.ResponseWriter, body map[string]any) {
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-// known wraps a handler: it requires the right user name and password, or the token of a session.
 func (b *BMC) known(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		b.mu.Lock()
@@ -214,7 +212,7 @@ func (b *BMC) root(w http.ResponseWriter, _ *http.Request) {
 	})
 }
 
-// login opens a session. If too many sessions are open, login answers with iDRAC's error.
+// login answers with iDRAC's error if too many sessions are open.
 func (b *BMC) login(w http.ResponseWriter, r *http.Request) {
 	var asked struct{ UserName, Password string }
 	_ = json.NewDecoder(io.LimitReader(r.Body, 1<<16)).Decode(&asked)
@@ -302,7 +300,6 @@ func (b *BMC) actionInfo(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// reset resets the System, and answers like a BMC of the vendor.
 func (b *BMC) reset(w http.ResponseWriter, r *http.Request) {
 	var asked struct{ ResetType string }
 	_ = json.NewDecoder(io.LimitReader(r.Body, 1<<16)).Decode(&asked)

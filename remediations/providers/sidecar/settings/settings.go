@@ -21,26 +21,22 @@ import (
 //go:embed schema.json
 var schema string
 
-// Section defines the key providers.sidecars of the configuration: its schema, its reader, and the
-// steps that need it.
+// Section is the key providers.sidecars of the configuration.
 var Section = section.Section{Key: "sidecars", Schema: schema, Steps: map[string]string{"mark-ready": ""}, Read: section.Reading(read)}
 
-// Placeholder is the text in a body that is replaced by the task's ID.
+// Placeholder in a body stands for the task's ID.
 const Placeholder = "{id}"
 
-// Values of Owner and Via.
 const (
 	OwnerSeiNode   = "seinode"
 	ViaHTTP        = "http"
 	ViaSeiNodeTask = "seinodetask"
 )
 
-// Sidecars is the content of providers.sidecars: the kinds of gated sidecars that Drydock may
-// approve.
+// Sidecars is the content of providers.sidecars.
 type Sidecars []Sidecar
 
-// Namespaces returns the namespaces of all kinds of sidecars together. An empty result means all
-// namespaces.
+// Namespaces returns the namespaces of all kinds of sidecars together. Empty means all namespaces.
 func (s Sidecars) Namespaces() []string {
 	var out []string
 	for _, one := range s {
@@ -68,8 +64,7 @@ type Sidecar struct {
 	ApproveCodes                            []int
 	ApproveTimeout                          time.Duration
 
-	// TokenFile and TokenFor are two sources of the bearer token. At most one of them is set. If both
-	// are empty, no token is sent.
+	// At most one of TokenFile and TokenFor is set. If both are empty, no token is sent.
 	TokenFile string
 	TokenFor  *TokenFor
 	TLS       promconfig.TLSConfig

@@ -16,8 +16,8 @@ import (
 	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
-// Rule is a simple and slow form of Kilo's election. Among the members in the order of their names,
-// it returns the first of the best of four ranks: annotated and public, annotated, public, any.
+// Rule is Kilo's election, simple and slow: the first member by name in the best of four ranks,
+// which are annotated and public, annotated, public, any.
 func Rule(members []election.Node) string {
 	public := func(n election.Node) bool {
 		ip := net.ParseIP(n.Endpoint.Addr().String())
@@ -53,8 +53,8 @@ var endpoints = []string{
 	"[fd00::1]:51820", "[fd01::1]:51820", "[2001:db8::1]:51820", "[fe80::1]:51820", "[::ffff:10.0.0.1]:51820", "[::ffff:198.51.100.1]:51820",
 }
 
-// Location draws the members of a random location, sorted by name. If hosts is true, some endpoints
-// may be host names.
+// Location draws the members of a random location, sorted by name. hosts allows host names as
+// endpoints.
 func Location(t *rapid.T, most int, hosts bool) []election.Node {
 	from := endpoints
 	if hosts {
