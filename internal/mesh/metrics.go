@@ -21,8 +21,8 @@ var (
 		"Nodes that Kilo counts and that have no location: no agent probes them.", nil, nil)
 )
 
-// collector exports the results of probes. It takes roles and locations from the current topology,
-// so a pair of nodes never has two series.
+// collector takes roles and locations from the current topology, so a pair of nodes never has two
+// series.
 type collector struct{ *Prober }
 
 func (c collector) Describe(out chan<- *prometheus.Desc) {

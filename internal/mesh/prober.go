@@ -19,35 +19,32 @@ import (
 const (
 	// atOnce is how many probes run at the same time, two for each target.
 	atOnce = 64
-	// pace is the shortest time between the starts of two targets' probes. So in any mesh, an agent
-	// opens at most 200 flows a second.
+	// pace is the shortest time between the probes of two targets. So an agent opens at most 200
+	// flows a second.
 	pace = 10 * time.Millisecond
-	// remembered is how many rounds a result stays valid. A target that is probed at least every third
-	// round therefore always has a result.
+	// A result stays valid for three rounds, so a target that is probed at least every third round
+	// always has one.
 	remembered = 3
-	// jitter is how much earlier or later a round may start, as a fraction of the interval.
+	// jitter is a fraction of the interval.
 	jitter = 0.2
 )
 
-// Ask is a function that makes one probe of an agent. The parameters to and node are the agent's
-// address and the name of its node.
+// Ask makes one probe. to and node are the agent's address and the name of its node.
 type Ask func(ctx context.Context, p probe.Proto, to netip.AddrPort, node string) probe.Result
 
-// ProberOptions says which nodes a Prober probes, and how.
+// ProberOptions configure a Prober.
 type ProberOptions struct {
-	// Topology returns the current topology. It is empty while nothing is known.
+	// Topology may be empty while nothing is known.
 	Topology func() Topology
-	// Age returns the time that has passed after the last event of a Node.
-	Age func() time.Duration
-	Ask Ask
-	// Interval is the time between two rounds.
+	// Age is the time since the last event of a Node.
+	Age      func() time.Duration
+	Ask      Ask
 	Interval time.Duration
-	// Rand is the source of the jitter.
+	// Rand is for the jitter.
 	Rand *rand.Rand
-	// Seed decides which member of a location this agent probes first. The other members then take
-	// turns.
+	// Seed decides which member of a location this agent probes first.
 	Seed maphash.Seed
-	// Registerer registers the metrics. If it is nil, the metrics are not registered.
+	// Registerer may be nil.
 	Registerer prometheus.Registerer
 	Log        logr.Logger
 }
@@ -63,14 +60,13 @@ type Prober struct {
 	results map[pair]result
 }
 
-// pair is the key of one result.
 type pair struct {
 	node  string
 	proto probe.Proto
 }
 
-// result is the latest result of probing one node over one protocol. It becomes invalid when the
-// location of this node changes, or the location or role of the probed node.
+// A result becomes invalid when the location of this node changes, or the location or role of the
+// probed node.
 type result struct {
 	from, to string
 	role     Role // the role of the probed node
@@ -101,8 +97,8 @@ func NewProber(o ProberOptions) (*Prober, error) {
 	return p, nil
 }
 
-// Start makes rounds until ctx ends. The first round starts at a random time within the interval,
-// so that agents which start together do not probe together.
+// Start makes rounds until ctx ends. The first one starts at a random time within the interval, so
+// that agents which start together do not probe together.
 func (p *Prober) Start(ctx context.Context) error {
 	wait := time.Duration(p.options.Rand.Float64() * float64(p.options.Interval))
 	next := time.NewTimer(wait)
@@ -141,8 +137,7 @@ func (p *Prober) Round(ctx context.Context) {
 	p.forget(round)
 }
 
-// ask probes the node over both protocols at the same time. Weigh then compares the two results,
-// because the result over TCP may change the result over UDP.
+// Weigh compares the two results, because the one over TCP may change the one over UDP.
 func (p *Prober) ask(ctx context.Context, n Node) (tcp, udp probe.Result) {
 	var other sync.WaitGroup
 	other.Go(func() { udp = p.options.Ask(ctx, probe.UDP, n.Agent, n.Name) })
@@ -151,7 +146,6 @@ func (p *Prober) ask(ctx context.Context, n Node) (tcp, udp probe.Result) {
 	return probe.Weigh(tcp, udp)
 }
 
-// begin starts a round, and returns its number and targets.
 func (p *Prober) begin(t Topology) (round uint64, targets []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -161,7 +155,6 @@ func (p *Prober) begin(t Topology) (round uint64, targets []string) {
 	return p.round, targets
 }
 
-// forget drops results that the last three rounds have not renewed. It runs at the end of a round.
 func (p *Prober) forget(round uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -172,7 +165,7 @@ func (p *Prober) forget(round uint64) {
 	}
 }
 
-// note stores a result. After an inconclusive probe, the earlier result stays until it expires.
+// After an inconclusive probe, the earlier result stays until it expires.
 func (p *Prober) note(t Topology, round uint64, node string, proto probe.Proto, w probe.Result) {
 	p.asked.WithLabelValues(string(proto), string(w.Outcome)).Inc()
 	if w.Why != nil {
@@ -187,7 +180,6 @@ func (p *Prober) note(t Topology, round uint64, node string, proto probe.Proto, 
 	p.results[pair{node, proto}] = result{from: t.Nodes[t.Self].Location, to: far.Location, role: far.Role, ok: w.Outcome == probe.OK, took: w.Took, round: round}
 }
 
-// pause waits for d. It returns false if ctx ends first.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -6,19 +6,15 @@ import (
 )
 
 const (
-	// siblingsARound is how many members of its own location an agent probes in a round.
 	siblingsARound = 3
-	// locationsARound is how many other locations an agent probes in a round. If there are more,
-	// they take turns.
+	// If there are more other locations, they take turns.
 	locationsARound = 32
-	// mostTargets is the largest number of targets of a round.
-	mostTargets = 2*locationsARound + 1 + siblingsARound
+	mostTargets     = 2*locationsARound + 1 + siblingsARound
 )
 
-// Targets returns the nodes that this agent probes in a round: the leader and one member of each
-// other location, and the leader and some siblings of its own location. Members take turns. The
-// seed decides which member is first, so that agents do not all probe the same member. If this node
-// has no location, there are no targets.
+// Targets returns the nodes to probe in a round: the leader and one member of each other location,
+// and the leader and some siblings of the own location. Members take turns, and seed decides which
+// one is first, so that agents do not all probe the same member.
 func Targets(t Topology, round uint64, seed maphash.Seed) []string {
 	self, ok := t.Nodes[t.Self]
 	if !ok {
@@ -31,8 +27,7 @@ func Targets(t Topology, round uint64, seed maphash.Seed) []string {
 		}
 	}
 	far := t.locationsBut(self.Location)
-	// turn is how many times this agent has already probed the locations of this round. It selects
-	// the member to probe.
+	// turn is how many times this agent has already probed the locations of this round.
 	turns, turn := uint64(1), round
 	if n := len(far); n > locationsARound {
 		turns = uint64((n + locationsARound - 1) / locationsARound)
@@ -49,8 +44,8 @@ func Targets(t Topology, round uint64, seed maphash.Seed) []string {
 	return append(out, pick(t.others(self.Location), round, siblingsARound, start(seed, self.Location))...)
 }
 
-// pick returns n neighboring names from the list, or all names if there are at most n. In each turn
-// it begins where it ended in the turn before. start is the position in turn 0.
+// pick returns n neighboring names, or all if there are at most n. In each turn it begins where it
+// ended in the turn before, and in turn 0 at start.
 func pick(names []string, turn uint64, n int, start uint64) []string {
 	size := uint64(len(names))
 	if len(names) <= n {

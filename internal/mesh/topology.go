@@ -12,17 +12,16 @@ import (
 // Role is a node's role in its location.
 type Role string
 
-// All roles.
 const (
 	Leader Role = "leader"
 	Member Role = "member"
 )
 
-// Node is a node that takes part in Kilo's mesh now and that has a location.
+// Node is a node that takes part in Kilo's mesh now and has a location.
 type Node struct {
 	Name, Location string
 	Role           Role
-	// Agent is the address of the node's agent. It is zero if the address is unknown.
+	// Agent is zero if the address of the node's agent is unknown.
 	Agent netip.AddrPort
 }
 
@@ -31,20 +30,19 @@ type Topology struct {
 	// Self is the name of this agent's node.
 	Self  string
 	Nodes map[string]Node
-	// Locations has the sorted names of each location's nodes, including the leader. The map's key
-	// is the location. Nodes without a location are not in this map.
+	// Locations has the sorted names of each location's nodes, including the leader.
 	Locations map[string][]string
-	// Unplaced has the names of the nodes that take part in Kilo's mesh now and have no location.
+	// Unplaced are nodes that take part in Kilo's mesh now and have no location.
 	Unplaced []string
 	// Peers is how many other nodes have an agent.
 	Peers int
 }
 
-// Agents has the addresses of each node's agent, by the node's name. An agent has at most one IPv4
-// and one IPv6 address.
+// Agents has the addresses of each node's agent, at most one IPv4 and one IPv6 address, by the
+// node's name.
 type Agents map[string][]netip.AddrPort
 
-// NewTopology computes the topology at the time now. It finds the leaders by Kilo's rule. self is
+// NewTopology computes the topology at the time now, and finds the leaders by Kilo's rule. self is
 // the name of this agent's node.
 func NewTopology(self string, nodes []election.Node, agents Agents, now time.Time) Topology {
 	t := Topology{Self: self, Nodes: map[string]Node{}, Locations: map[string][]string{}}
@@ -73,9 +71,8 @@ func NewTopology(self string, nodes []election.Node, agents Agents, now time.Tim
 	return t
 }
 
-// between returns the address at which the agent on the node self probes the agent on the node
-// other. It uses only an address family that both agents have, and prefers IPv4. If the addresses
-// of self are unknown, it uses any address of other. The result is zero if no address can be used.
+// between uses only an address family that both agents have, and prefers IPv4. If the addresses of
+// self are unknown, it uses any address of other. The result is zero if no address can be used.
 func (a Agents) between(self, other string) netip.AddrPort {
 	addresses := slices.Clone(a[other])
 	slices.SortStableFunc(addresses, func(x, y netip.AddrPort) int { return x.Addr().BitLen() - y.Addr().BitLen() })
@@ -88,8 +85,7 @@ func (a Agents) between(self, other string) netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// others returns the members of a location that have an agent, without this node and without the
-// leader.
+// others leaves out this node, the leader, and nodes without an agent.
 func (t Topology) others(location string) []string {
 	var out []string
 	for _, name := range t.Locations[location] {
@@ -100,8 +96,7 @@ func (t Topology) others(location string) []string {
 	return out
 }
 
-// leader returns the location's leader. It returns false if there is no leader, if the leader has
-// no agent, or if the leader is this node.
+// leader returns false if there is no leader, if it has no agent, or if it is this node.
 func (t Topology) leader(location string) (string, bool) {
 	for _, name := range t.Locations[location] {
 		if n := t.Nodes[name]; n.Role == Leader {
@@ -111,7 +106,6 @@ func (t Topology) leader(location string) (string, bool) {
 	return "", false
 }
 
-// locationsBut returns the names of all locations except one, sorted.
 func (t Topology) locationsBut(own string) []string {
 	var out []string
 	for l := range t.Locations {

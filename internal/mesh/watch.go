@@ -21,35 +21,31 @@ import (
 	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
-// settle is the wait after an event before the topology is rebuilt. After a restart of the watch,
-// the Nodes arrive one by one, and an incomplete list would give a wrong topology.
+// After a restart of the watch, the Nodes arrive one by one, and an incomplete list would give a
+// wrong topology.
 const settle = time.Second
 
 // WatchOptions configure a Watch.
 type WatchOptions struct {
-	// Config is the connection to the API server.
 	Config *rest.Config
-	// Node is the name of this agent's node.
-	Node string
-	// Namespace and Service name the headless Service of the agents. Its EndpointSlices have the
-	// agents' addresses.
+	Node   string
+	// Service is the headless Service of the agents, whose EndpointSlices have the agents'
+	// addresses.
 	Namespace, Service string
-	// Port is the agents' port if an EndpointSlice has none.
+	// Port is used if an EndpointSlice has no port.
 	Port uint16
-	// TopologyLabel is the label with a node's location. Kilo's agents must have the same setting.
+	// TopologyLabel has a node's location. Kilo's agents must have the same setting.
 	TopologyLabel string
 	Now           func() time.Time
 	Log           logr.Logger
 }
 
-// Watch follows Nodes and EndpointSlices, and keeps the topology. Without the API server, the last
-// topology stays.
+// Watch follows Nodes and EndpointSlices. Without the API server, the last topology stays.
 type Watch struct {
 	options WatchOptions
 	nodes   cache.SharedIndexInformer
 	slices  cache.SharedIndexInformer
-	// nodesRead and slicesRead report whether the first complete list of Nodes, or of
-	// EndpointSlices, was processed.
+	// nodesRead and slicesRead report whether the first complete list was processed.
 	nodesRead, slicesRead cache.InformerSynced
 	changed               chan struct{}
 
@@ -61,7 +57,7 @@ type Watch struct {
 	topology atomic.Pointer[Topology]
 }
 
-// NewWatch returns a Watch. It sends no request yet.
+// NewWatch returns a Watch. It sends no request.
 func NewWatch(o WatchOptions) (*Watch, error) {
 	w := &Watch{options: o, changed: make(chan struct{}, 1)}
 	w.topology.Store(&Topology{Self: o.Node})
@@ -76,8 +72,7 @@ func NewWatch(o WatchOptions) (*Watch, error) {
 	return w, err
 }
 
-// follow calls the function notice for every event. The returned function reports whether the first
-// complete list was processed.
+// The returned function reports whether the first complete list was processed.
 func follow(i cache.SharedIndexInformer, notice func()) (cache.InformerSynced, error) {
 	r, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { notice() }, UpdateFunc: func(any, any) { notice() }, DeleteFunc: func(any) { notice() },
@@ -126,8 +121,8 @@ func (w *Watch) Start(ctx context.Context) error {
 	}
 }
 
-// rebuild computes the topology for the time of the last Node event. Without the API server no new
-// heartbeats arrive. If rebuild used the present time, all nodes would then count as gone.
+// Without the API server no new heartbeats arrive. If rebuild used the present time instead of that
+// of the last Node event, all nodes would then count as gone.
 func (w *Watch) rebuild() {
 	w.mu.Lock()
 	lastEvent := w.lastEvent
@@ -148,8 +143,8 @@ func (w *Watch) rebuild() {
 	w.say(w.warning(t, self, lastEvent))
 }
 
-// warning says why this node takes no part in probes. Warnings are compared by their causes: the
-// text may contain a number of seconds that changes each time.
+// Warnings are compared by their causes: the text may contain a number of seconds that changes each
+// time.
 type warning struct {
 	cause cause
 	text  string
@@ -180,8 +175,6 @@ func (w *Watch) noSuchNode() string {
 	return fmt.Sprintf("there is no Node %q: set --node-name to the pod's spec.nodeName", w.options.Node)
 }
 
-// say logs why this node takes no part in probes, or that it takes part again. It logs only
-// changes.
 func (w *Watch) say(r warning) {
 	was := cause(w.warned.Swap(int32(r.cause)))
 	if r.cause == was {
@@ -194,7 +187,6 @@ func (w *Watch) say(r warning) {
 	w.options.Log.Info("no probes are made from this node", "node", w.options.Node, "why", r.text)
 }
 
-// agents returns the agents' addresses from the EndpointSlices.
 func (w *Watch) agents() Agents {
 	found := map[string]map[bool]netip.AddrPort{} // by node, then by whether the address is IPv4
 	for _, o := range w.slices.GetStore().List() {
@@ -247,8 +239,7 @@ func (w *Watch) port(s *discoveryv1.EndpointSlice) uint16 {
 // Topology returns the latest topology.
 func (w *Watch) Topology() Topology { return *w.topology.Load() }
 
-// Age returns the time since the last Node event. If there was none, it returns the time since
-// 1970.
+// Age returns the time since the last Node event, or since 1970 if there was none.
 func (w *Watch) Age() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -259,7 +250,6 @@ func (w *Watch) Age() time.Duration {
 }
 
 // Ready returns nil when Nodes and EndpointSlices were read and the agent's own Node exists.
-// Otherwise the error says what is missing.
 func (w *Watch) Ready() error {
 	switch {
 	case w.synced.Load() && cause(w.warned.Load()) == nodeless:

@@ -15,9 +15,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// newInformers returns informers for Nodes and the agents' EndpointSlices. It uses a client for
-// only these two types, because the agent runs on every node and a whole clientset would be larger
-// than the rest of the agent.
+// newInformers makes its own client for two types: the agent runs on every node, and a whole
+// clientset would be larger than the rest of the agent.
 func newInformers(o WatchOptions) (nodes, slices cache.SharedIndexInformer, err error) {
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
@@ -51,8 +50,7 @@ func newInformers(o WatchOptions) (nodes, slices cache.SharedIndexInformer, err 
 	return nodes, slices, err
 }
 
-// trimNode keeps only the fields of a Node that Kilo's rule reads, to save memory. A real Node has
-// tens of kilobytes.
+// trimNode saves memory: a real Node has tens of kilobytes, and Kilo's rule reads few fields.
 func trimNode(topologyLabel string) cache.TransformFunc {
 	return func(o any) (any, error) {
 		n, ok := o.(*corev1.Node)
@@ -75,7 +73,6 @@ func trimNode(topologyLabel string) cache.TransformFunc {
 	}
 }
 
-// trimSlice removes the managedFields of an EndpointSlice, to save memory.
 func trimSlice(o any) (any, error) {
 	if s, ok := o.(*discoveryv1.EndpointSlice); ok {
 		s.ManagedFields = nil

@@ -7,8 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// acknowledged reports whether the other side's kernel has acknowledged all data that was written
-// to the connection.
+// acknowledged reports whether the other side's kernel has acknowledged all data on the connection.
 func acknowledged(c net.Conn) bool {
 	s, ok := c.(syscall.Conn)
 	if !ok {

@@ -4,5 +4,5 @@ package probe
 
 import "net"
 
-// acknowledged always returns true on this system, where the connection's state cannot be read.
+// acknowledged cannot read the connection's state on this system.
 func acknowledged(net.Conn) bool { return true }

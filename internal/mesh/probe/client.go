@@ -14,10 +14,8 @@ import (
 // Outcome is what a probe shows about the forwarding of packets.
 type Outcome string
 
-// All outcomes.
 const (
-	// OK means that the agent answered both the short and the long question (the two messages of a
-	// probe).
+	// OK means that the agent answered both the short and the long question.
 	OK Outcome = "ok"
 	// Lost means that a question got no answer, or a router reported that there is no route.
 	Lost Outcome = "lost"
@@ -32,27 +30,24 @@ func Outcomes() []Outcome { return []Outcome{OK, Lost, NoResult} }
 // Result is the result of a probe.
 type Result struct {
 	Outcome Outcome
-	// Took is the duration of the whole probe. It is zero unless the outcome is OK.
+	// Took is the duration of the whole probe if the outcome is OK.
 	Took time.Duration
-	// Why is the reason if the outcome is not OK.
-	Why error
+	Why  error
 }
 
 const (
-	// defaultTimeout is how long a probe may take.
 	defaultTimeout = 2 * time.Second
 	// DefaultPayload is the length of the long question in bytes. With UDP and IPv6 headers the
 	// packet has 1348 bytes. VXLAN within WireGuard carries a packet of this size over a path with
 	// an MTU of 1500.
 	DefaultPayload = 1300
-	// overslept is how much later than its timeout a probe may end. If it ends later, this process
-	// was stopped or got no CPU time, and an unread answer may have arrived.
+	// If a probe ends later than this after its timeout, this process was stopped or got no CPU
+	// time. An unread answer may then have arrived.
 	overslept = 500 * time.Millisecond
 )
 
 // Client makes probes. Zero values of Timeout and Payload mean the defaults.
 type Client struct {
-	// Node is the name of this node.
 	Node    string
 	Keys    func() []Key
 	Now     func() time.Time
@@ -61,7 +56,7 @@ type Client struct {
 	Payload int
 }
 
-// Probe probes the agent on a node over a new flow. It takes at most Timeout.
+// Probe probes the agent on a node over a new flow, for at most Timeout.
 func (c Client) Probe(ctx context.Context, p Proto, to netip.AddrPort, node string) Result {
 	limit := c.Timeout
 	if limit == 0 {
@@ -91,8 +86,8 @@ func (c Client) Probe(ctx context.Context, p Proto, to netip.AddrPort, node stri
 var (
 	errAnother = errors.New("another node's agent answered")
 	errStrange = errors.New("the peer is not a drydock-agent, or has another key")
-	// errMute means that the agent hangs: its kernel acknowledged the question, but the agent did
-	// not answer. An agent with another key, or with a wrong clock, would close the connection.
+	// errMute means that the agent hangs: its kernel acknowledged the question, but no answer came.
+	// An agent with another key, or with a wrong clock, would close the connection.
 	errMute = errors.New("a connection was made, but no agent answered on it")
 )
 
@@ -111,7 +106,6 @@ func Weigh(tcp, udp Result) (Result, Result) {
 	return tcp, udp
 }
 
-// inconclusive reports whether an error shows nothing about the network path between the agents.
 func inconclusive(err error) bool {
 	for _, e := range []error{
 		// The other side was reached: it refused or closed the connection, or another program
@@ -130,12 +124,10 @@ func inconclusive(err error) bool {
 var (
 	errNoNonce   = errors.New("reading random bytes failed")
 	errOverslept = errors.New("this process did not run for a while")
-	// errUnsent means that this process got too little CPU time, so the timeout passed before the
-	// datagram was sent.
+	// errUnsent means that this process got too little CPU time.
 	errUnsent = errors.New("the time limit passed before the question was sent")
 )
 
-// sizes returns the lengths of the short and the long question, in bytes.
 func (c Client) sizes() []int {
 	if c.Payload == 0 {
 		return []int{headerSize, DefaultPayload}
@@ -143,8 +135,7 @@ func (c Client) sizes() []int {
 	return []int{headerSize, min(max(c.Payload, headerSize), MaxSize)}
 }
 
-// question makes a question message with this length in bytes, and signs the message with the first
-// of the client's keys.
+// question is length bytes long, and signed with the first of the client's keys.
 func (c Client) question(p Proto, length int) (message, []byte, error) {
 	q := message{kind: question, proto: p, length: length, at: c.Now(), node: fingerprint(c.Node)}
 	if _, err := io.ReadFull(c.Rand, q.nonce[:]); err != nil {
@@ -153,8 +144,7 @@ func (c Client) question(p Proto, length int) (message, []byte, error) {
 	return q, q.seal(c.Keys()[0]), nil
 }
 
-// connect opens a new socket. The kernel chooses the source port. When ctx has ended, each read and
-// write fails immediately.
+// The kernel chooses the source port. When ctx has ended, each read and write fails immediately.
 func connect(ctx context.Context, network string, to netip.AddrPort) (c net.Conn, release func(), err error) {
 	d := net.Dialer{KeepAlive: -1}
 	if network == "udp" {
@@ -172,10 +162,9 @@ func connect(ctx context.Context, network string, to netip.AddrPort) (c net.Conn
 	return c, func() { stop(); _ = c.Close() }, nil
 }
 
-// overTCP sends the short question, waits for its answer, and then sends the long question. So each
-// question is a TCP segment of its own. If the other side's kernel acknowledges the short question
-// but no answer comes, the error is errMute. The path then works in both directions, and the agent
-// hangs.
+// overTCP waits for the short question's answer before it sends the long one, so each is a TCP
+// segment of its own. The error is errMute if the other side's kernel acknowledges the short
+// question but no answer comes: the path then works in both directions.
 func (c Client) overTCP(ctx context.Context, to netip.AddrPort, node [8]byte) error {
 	conn, release, err := connect(ctx, "tcp", to)
 	if err != nil {
@@ -208,9 +197,8 @@ func (c Client) overTCP(ctx context.Context, to netip.AddrPort, node [8]byte) er
 	return nil
 }
 
-// overUDP sends both questions without waiting for an answer. After a third of the time limit it
-// sends the unanswered questions again, because the loss of one datagram shows little. TCP does the
-// same by itself.
+// overUDP sends unanswered questions again after a third of the time limit, because the loss of one
+// datagram shows little. TCP does the same by itself.
 func (c Client) overUDP(ctx context.Context, to netip.AddrPort, node [8]byte) error {
 	var timeout net.Error
 	conn, release, err := connect(ctx, "udp", to)

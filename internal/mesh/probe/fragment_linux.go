@@ -2,12 +2,10 @@ package probe
 
 import "syscall"
 
-// ipv6DontFragment is the socket option IPV6_DONTFRAG of Linux.
 const ipv6DontFragment = 62
 
-// dontFragment forbids the fragmentation of the socket's packets: each packet is sent whole, or not
-// at all. The socket then also ignores the cached path MTU, so that every probe tests the path
-// again.
+// dontFragment lets each packet be sent whole, or not at all. The socket then also ignores the
+// cached path MTU, so that every probe tests the path again.
 func dontFragment(network, _ string, c syscall.RawConn) error {
 	var err error
 	set := func(fd, level, option, value int) {

@@ -4,5 +4,5 @@ package probe
 
 import "syscall"
 
-// dontFragment does nothing on this system. Agents run on Linux.
+// dontFragment does nothing here. Agents run on Linux.
 func dontFragment(string, string, syscall.RawConn) error { return nil }

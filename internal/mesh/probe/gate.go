@@ -7,19 +7,18 @@ import (
 	"time"
 )
 
-// maxAge is the largest difference between the time in a question and this node's clock, in either
-// direction. Kilo itself ignores a node whose clock differs more.
+// maxAge is how far a question's time may differ from this node's clock. Kilo itself ignores a node
+// whose clock differs more.
 const maxAge = 60 * time.Second
 
-// Limits limits how many questions are answered. Only questions with a valid signature count.
-// Otherwise an attacker could use up the share of another node, because the source address of a
-// datagram can be forged.
+// Limits is how many questions are answered. Only those with a valid signature count: the source
+// address of a datagram can be forged, and an attacker could use up the share of another node.
 type Limits struct {
-	// PerSource is the number of answers per second for one address. The default is 200, which is
-	// enough for a location of 500 nodes behind one address.
+	// PerSource is answers per second for one address. The default is 200, enough for a location of
+	// 500 nodes behind one address.
 	PerSource float64
-	// Total is the number of answers per second for all addresses together. The default is 4000, which
-	// is enough for a leader that 10,000 agents probe.
+	// Total is answers per second for all addresses. The default is 4000, enough for a leader that
+	// 10,000 agents probe.
 	Total float64
 }
 
@@ -33,8 +32,7 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// maxSources is how many source addresses have a token bucket of their own. All further addresses
-// share one bucket.
+// maxSources addresses have a token bucket of their own. All further ones share one.
 const maxSources = 16 << 10
 
 // gate admits a question if it is at most maxAge old, was not admitted before, and is within the
@@ -46,10 +44,9 @@ type gate struct {
 	total   bucket
 	sources map[netip.Addr]*bucket
 	others  bucket
-	// recent has the nonces of the questions that were admitted after the time in began. before has
-	// the nonces of the period before this time. Each period is at least 2*maxAge long. Older
-	// nonces are not needed, because the gate rejects questions of that age. Limits.Total limits
-	// the size of both maps.
+	// recent has the nonces of the questions that were admitted after began, and before has those
+	// of the period before. Each period is at least 2*maxAge long, because the gate rejects older
+	// questions. Limits.Total limits the size of both maps.
 	recent, before map[uint64]struct{}
 	began          time.Time
 }
@@ -58,7 +55,7 @@ func newGate(l Limits) *gate {
 	return &gate{limits: l.withDefaults(), sources: map[netip.Addr]*bucket{}, recent: map[uint64]struct{}{}}
 }
 
-// admit decides whether a question with a valid key is answered.
+// The caller has already checked the key of the question.
 func (g *gate) admit(q message, from netip.Addr, now time.Time) result {
 	if age := now.Sub(q.at); age > maxAge || age < -maxAge {
 		return stale
@@ -116,14 +113,13 @@ func (g *gate) bucket(from netip.Addr, now time.Time) *bucket {
 	return b
 }
 
-// bucket is a token bucket that holds two seconds' worth of answers. It starts full.
+// A bucket holds two seconds' worth of answers, and starts full.
 type bucket struct {
 	taken float64 // how much is used
 	at    time.Time
 }
 
-// has reports whether the bucket has room for one more answer. rate is in answers per second. has
-// does not count the answer. The caller must add it to taken.
+// rate is in answers per second. The caller must add the answer to taken.
 func (b *bucket) has(now time.Time, rate float64) bool {
 	if d := now.Sub(b.at); d > 0 {
 		b.taken, b.at = max(0, b.taken-d.Seconds()*rate), now

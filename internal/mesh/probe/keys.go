@@ -50,8 +50,8 @@ func ReadKeys(path string) (*Keys, error) {
 // Current returns the valid keys, at least one.
 func (k *Keys) Current() []Key { return *k.current.Load() }
 
-// Watch reads the file at regular intervals until ctx ends. It always compares the content: the
-// file is small, and a comparison of times or sizes could miss a change.
+// Watch reads the file at regular intervals until ctx ends. It compares the content, because a
+// comparison of times or sizes could miss a change.
 func (k *Keys) Watch(ctx context.Context, every time.Duration, log logr.Logger) {
 	ticks := time.NewTicker(every)
 	defer ticks.Stop()

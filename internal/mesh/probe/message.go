@@ -12,7 +12,6 @@ import (
 // Proto is the protocol of a probe.
 type Proto string
 
-// All protocols.
 const (
 	TCP Proto = "tcp"
 	UDP Proto = "udp"
@@ -22,10 +21,9 @@ const (
 func Protos() []Proto { return []Proto{TCP, UDP} }
 
 const (
-	// headerSize is the length of a header in bytes. The shortest message has only a header.
+	// headerSize is in bytes. The shortest message has only a header.
 	headerSize = 72
-	// MaxSize is the length of the longest message in bytes. A message of this length fills a jumbo
-	// frame.
+	// MaxSize is the length of the longest message in bytes, which fills a jumbo frame.
 	MaxSize = 8952
 
 	signed = headerSize - sha256.Size
@@ -45,8 +43,7 @@ var (
 	errUnauthenticated = errors.New("the message is not signed with one of this agent's keys")
 )
 
-// message is a question or an answer of a probe. It has the fields of the message's header. All
-// bytes after the header are zeros.
+// All bytes after the message's header are zeros.
 type message struct {
 	kind   kind
 	proto  Proto
@@ -56,14 +53,12 @@ type message struct {
 	node   [8]byte
 }
 
-// fingerprint returns the bytes that stand for a node's name in a message.
 func fingerprint(node string) (f [8]byte) {
 	sum := sha256.Sum256([]byte(node))
 	copy(f[:], sum[:])
 	return f
 }
 
-// seal encodes the message, signs it, and pads it to its length.
 func (m message) seal(k Key) []byte {
 	b := make([]byte, m.length)
 	copy(b, magic[:])
@@ -76,9 +71,8 @@ func (m message) seal(k Key) []byte {
 	return b
 }
 
-// open parses a header, checks its signature, and returns the key that signed it. It returns an
-// error if the length in the header is outside the allowed range. The caller must check that the
-// whole message has this length.
+// open returns the key that signed the header. The caller must check that the whole message has the
+// length in the header.
 func open(header []byte, keys []Key) (message, Key, error) {
 	if len(header) < headerSize || !bytes.Equal(header[:4], magic[:]) {
 		return message{}, nil, errMalformed
@@ -106,8 +100,7 @@ func open(header []byte, keys []Key) (message, Key, error) {
 	return message{}, nil, errUnauthenticated
 }
 
-// openWhole is like open, but for a whole message. The message's length must be the one in the
-// header, and the padding must be zeros.
+// The message must have the length in the header, and zeros as padding.
 func openWhole(b []byte, keys []Key) (message, Key, error) {
 	m, k, err := open(b, keys)
 	if err == nil && (m.length != len(b) || !zeros(b[headerSize:])) {
@@ -116,7 +109,6 @@ func openWhole(b []byte, keys []Key) (message, Key, error) {
 	return m, k, err
 }
 
-// answers reports whether m is the answer to q.
 func (m message) answers(q message) bool {
 	return m.kind == answer && m.proto == q.proto && m.nonce == q.nonce && m.at.Equal(q.at) && m.length == q.length
 }

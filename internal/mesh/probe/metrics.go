@@ -6,7 +6,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// result is what the server did with a message that arrived.
 type result string
 
 const (
@@ -18,7 +17,7 @@ const (
 	limited         result = "limited"
 )
 
-// newQuestions returns the metric with all its series, so that rate() sees the first event.
+// All series exist from the start, so that rate() sees the first event.
 func newQuestions(r prometheus.Registerer) (*prometheus.CounterVec, error) {
 	v := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "drydock_mesh_questions_total",

@@ -2,12 +2,11 @@ package probe
 
 import "net"
 
-// headers is the total length in bytes of the UDP and IPv6 headers. With IPv4 they are shorter.
+// headers is for UDP and IPv6, in bytes. IPv4 headers are shorter.
 const headers = 48
 
-// Fitting returns payload, or a smaller number of bytes if an interface of this network namespace
-// has a small MTU. Packets are never fragmented. So a longer question could not be sent, and no
-// probe over UDP would have a result.
+// Fitting returns payload, or fewer bytes if an interface of this network namespace has a small
+// MTU. Packets are never fragmented, so a longer question could not be sent.
 func Fitting(payload int) (int, error) {
 	interfaces, err := net.Interfaces()
 	if err != nil {

@@ -17,17 +17,16 @@ import (
 
 // ServerOptions configure a Server.
 type ServerOptions struct {
-	// Listen is ADDRESS:PORT, for TCP and UDP. Without an address, the server listens on all IPv4
-	// and IPv6 addresses.
+	// Listen is ADDRESS:PORT, for TCP and UDP. Without an address it means all IPv4 and IPv6
+	// addresses.
 	Listen string
-	// Node is the name of this node.
-	Node string
+	Node   string
 	// Keys returns the valid keys.
 	Keys func() []Key
 	Now  func() time.Time
-	// Limits limits how many questions are answered. A zero field means its default.
+	// Limits is how many questions are answered. A zero field means its default.
 	Limits Limits
-	// Registerer registers the metrics. If it is nil, the metrics are not registered.
+	// Registerer may be nil.
 	Registerer prometheus.Registerer
 	Log        logr.Logger
 
@@ -75,7 +74,7 @@ func NewServer(o ServerOptions) (*Server, error) {
 // Listening returns a channel that is closed when the server accepts questions.
 func (s *Server) Listening() <-chan struct{} { return s.listening }
 
-// Port returns the port in use. The port is known when the channel Listening is closed.
+// Port returns the port in use, which is known when Listening is closed.
 func (s *Server) Port() uint16 { return s.port }
 
 // Start answers questions until ctx ends. It returns an error if the port cannot be opened or is
@@ -128,12 +127,11 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 }
 
-// portTries is how often listen tries a random port, if the configured port is 0. All sockets of
-// the server must be able to use the same port.
+// All sockets of the server must be able to use the same random port, if the configured port is 0.
 const portTries = 20
 
-// listen opens a socket for each protocol and address family. It skips a family that the machine
-// does not have, unless the configured address is of that family.
+// listen skips an address family that the machine does not have, unless the configured address is
+// of that family.
 func (s *Server) listen(ctx context.Context) (streams []net.Listener, packets []net.PacketConn, err error) {
 	host, port, _ := net.SplitHostPort(s.options.Listen)
 	for range portTries {
@@ -195,13 +193,11 @@ func families(host string) []string {
 	return []string{"6"}
 }
 
-// absent reports whether the error shows that the machine lacks the address family.
 func absent(err error) bool {
 	return errors.Is(err, syscall.EAFNOSUPPORT) || errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EPROTONOSUPPORT)
 }
 
-// answer returns the answer to the message q, or nil if q gets none. q arrived whole and was signed
-// with the key k.
+// answer returns nil if q gets no answer. q arrived whole and was signed with the key k.
 func (s *Server) answer(q message, k Key, from netip.Addr) []byte {
 	now := s.options.Now()
 	verdict := malformed
@@ -221,8 +217,6 @@ func (s *Server) answer(q message, k Key, from netip.Addr) []byte {
 
 func (s *Server) count(p Proto, r result) { s.questions.WithLabelValues(string(p), string(r)).Inc() }
 
-// refusal returns the result that the metric counts for an error of the function open:
-// unauthenticated or malformed.
 func refusal(err error) result {
 	if errors.Is(err, errUnauthenticated) {
 		return unauthenticated
@@ -230,8 +224,7 @@ func refusal(err error) result {
 	return malformed
 }
 
-// complaint limits a log line to once in five minutes, because the cause of the line may occur a
-// thousand times a second.
+// complaint is logged once in five minutes, because its cause may occur a thousand times a second.
 type complaint struct {
 	mu   sync.Mutex
 	last time.Time

@@ -12,14 +12,12 @@ import (
 )
 
 const (
-	// maxConnections is the largest number of open connections. A leader has 300 if 10,000 agents
-	// probe it every 10 s and each probe takes 300 ms.
+	// A leader has 300 connections if 10,000 agents probe it every 10 s and each probe takes 300
+	// ms.
 	maxConnections = 1024
-	// maxConnectionsOfOne is the largest number of open connections from one address. All agents of a
-	// location may share one address.
+	// All agents of a location may share one address.
 	maxConnectionsOfOne = 128
-	// connectionTime is how long a connection may last. maxQuestions is how many questions a
-	// connection may have. A probe has two.
+	// connectionTime and maxQuestions limit one connection. A probe has two questions.
 	connectionTime = 3 * time.Second
 	maxQuestions   = 4
 	// acceptPause is the wait after a temporary error of Accept, for example too many open files.
@@ -50,8 +48,7 @@ func (s *Server) serveStreams(ctx context.Context, l net.Listener) error {
 	}
 }
 
-// serveConnection answers the questions of one connection. It closes the connection after the first
-// message without a valid key.
+// serveConnection closes the connection after the first message without a valid key.
 func (s *Server) serveConnection(c net.Conn, from netip.Addr) {
 	if err := c.SetDeadline(time.Now().Add(s.options.connectionTime)); err != nil {
 		return
@@ -87,7 +84,6 @@ func (s *Server) serveConnection(c net.Conn, from netip.Addr) {
 	}
 }
 
-// connections has the open connections. Each has a goroutine.
 type connections struct {
 	mu      sync.Mutex
 	open    map[net.Conn]struct{}
@@ -100,8 +96,7 @@ func newConnections() *connections {
 	return &connections{open: map[net.Conn]struct{}{}, sources: map[netip.Addr]int{}}
 }
 
-// serve starts a goroutine that calls the function handle and then closes the connection. It
-// returns false if there are too many connections.
+// serve returns false if there are too many connections.
 func (s *connections) serve(c net.Conn, from netip.Addr, handle func(net.Conn, netip.Addr)) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +122,7 @@ func (s *connections) done(c net.Conn, from netip.Addr) {
 	}
 }
 
-// closeAll closes all open connections. It also prevents new ones.
+// closeAll also prevents new connections.
 func (s *connections) closeAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

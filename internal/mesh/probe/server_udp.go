@@ -11,9 +11,8 @@ import (
 	"golang.org/x/net/ipv6"
 )
 
-// packets reads and writes datagrams. It also returns the local address of each datagram, because
-// the answer must have that address as its source. On a machine with several addresses, the kernel
-// may choose another one.
+// The answer to a datagram must have the datagram's local address as its source. On a machine with
+// several addresses, the kernel may choose another one.
 type packets struct {
 	read  func(b []byte) (n int, from, to net.Addr, err error)
 	write func(b []byte, from, to net.Addr) error
