@@ -16,9 +16,6 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// adopt handles the alerts in the last answer of Alertmanager. An active or silenced alert that its
-// Node does not show yet is queued for writing on that Node. adopt also stores when the alerts
-// about each node became active.
 func (e *Engine) adopt(ctx context.Context) {
 	if err := e.readNodes(ctx); err != nil {
 		e.Log.Error(err, "the Nodes cannot be listed; alerts that only this poll found wait for the next poll")
@@ -107,9 +104,8 @@ func (e *Engine) adopt(ctx context.Context) {
 	}
 }
 
-// keepOnsets adds to onsets the nodes whose repair has issued a step. It omits a node whose repair
-// is exhausted and whose alerts have ended. The fault of these nodes counts from the start of the
-// repair, because the alert may end and start again while the machine restarts.
+// A node whose repair has issued a step counts as unhealthy from the start of the repair. Its alert
+// may end and start again while the machine restarts.
 func (e *Engine) keepOnsets(onsets fleet.Onsets) {
 	for _, m := range e.roster.Concerned() {
 		r := e.journal(m.Node).Record
@@ -122,9 +118,9 @@ func (e *Engine) keepOnsets(onsets fleet.Onsets) {
 	}
 }
 
-// denied reports whether the node itself contradicts the alert: all signs of the policy's witness
-// were read recently and show a healthy node. Such a node does not count as unhealthy. Otherwise
-// false or forged alerts could open the breaker, which stops repairs of real faults.
+// denied reports whether the node's own signs were read recently and contradict the alert. Such a
+// node does not count as unhealthy: false or forged alerts could otherwise open the breaker, which
+// stops repairs of real faults.
 func (e *Engine) denied(n *corev1.Node, p *remediations.Policy) bool {
 	if n == nil || p.Witness == nil || p.Witness.None {
 		return false
@@ -137,8 +133,6 @@ func (e *Engine) denied(n *corev1.Node, p *remediations.Policy) bool {
 	return signs.Weigh(p.Witness.Signs, n, read, now.Add(-remediations.LookFor), now).Well
 }
 
-// carries reports whether the Node's annotations already show the alert as firing, for that policy.
-// An alert with a start time in the future does not count.
 func (e *Engine) carries(n *corev1.Node, fingerprint, policy string) bool {
 	if _, has := n.Annotations[remediations.AlertPrefix+fingerprint]; !has {
 		return false
@@ -148,10 +142,9 @@ func (e *Engine) carries(n *corev1.Node, fingerprint, policy string) bool {
 	})
 }
 
-// askedBeforeItsEnd reports whether the Node shows the alert as resolved, and the last query of
-// Alertmanager is too old to contradict this. A query is too old if it began before this process
-// first saw the alert as resolved. When this process first sees the resolved alert, it requests
-// another query. It stores the time in ends, by the Node's UID and the alert's fingerprint.
+// askedBeforeItsEnd reports whether the last query of Alertmanager began before this process saw
+// that the alert has ended. Such an answer cannot contradict the Node. ends has the time of that
+// first sight, by the Node's UID and the alert's fingerprint.
 func (e *Engine) askedBeforeItsEnd(n *corev1.Node, ended, polled remediations.Alert, ends map[[2]string]time.Time) bool {
 	if ended.Status != remediations.StatusResolved || polled.StartsAt.After(ended.StartsAt) {
 		return false

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// tornBy is the difference between the wall clock and the monotonic clock that Torn tolerates. The
-// two clocks are read one after the other, and the wall clock may be adjusted slowly (slewed).
+// tornBy is more than zero because the two clocks are read one after the other, and the wall clock
+// may be adjusted slowly (slewed).
 const tornBy = 2 * time.Second
 
 // Torn reports whether the wall clock and the monotonic clock disagree about the time since t.
@@ -16,8 +16,6 @@ func Torn(t, now time.Time) bool {
 	return !t.IsZero() && (now.Sub(t)-now.Round(0).Sub(t.Round(0))).Abs() > tornBy
 }
 
-// forgetTorn drops the observations that Torn rejects, so that they are read again before a
-// decision needs them.
 func (p *pass) forgetTorn(m *memory) {
 	if p.word != nil && Torn(p.word.AskedAt, p.now) {
 		p.word = nil
@@ -50,7 +48,6 @@ func (p *pass) forgetTorn(m *memory) {
 	}
 }
 
-// forgetTorn drops the observations that Torn rejects, for a target other than the node itself.
 func (m *targetMemory) forgetTorn(now time.Time) {
 	if Torn(m.seenAt, now) {
 		m.seen, m.seenAt = nil, time.Time{}

@@ -15,28 +15,23 @@ import (
 // attemptsKept is how long an attempt is remembered. It is longer than any repair may take.
 const attemptsKept = 2 * remediations.PendingFor
 
-// attempts has, by ID, each attempt whose slot this process reserved or whose call it made. An
-// attempt is one call of a repair's step. A slot is the repair's place in the ledger, and counts
-// against the limits. The call of an attempt is never made twice, even if the Node no longer shows
-// the attempt.
+// attempts has, by ID, the calls that this process made or is about to make. A call is never made
+// twice, even if the Node no longer shows its attempt.
 type attempts map[string]attempted
 
 type attempted struct {
 	at     time.Time
 	called bool
-	// slot is the time at which another process reserved this attempt's slot in the ledger. It is
-	// zero if this process reserved it.
+	// slot is zero if this process itself reserved the slot in the ledger.
 	slot time.Time
-	// repair, node and uid identify the attempt's repair and Node. done is the number of attempts
-	// in the repair's record, including this attempt. If node is empty, the engine no longer checks
-	// whether the API server has lost this attempt, for example after a restore of etcd.
+	// done is the number of attempts in the repair's record, including this one. If node is empty,
+	// this attempt is no longer checked for a loss in the API server.
 	repair, node string
 	uid          types.UID
 	done         int
 }
 
-// reserving remembers an attempt right before its slot in the ledger is reserved. l is the ledger
-// before the slot is reserved.
+// reserving runs right before the attempt's slot is reserved. l is the ledger from before that.
 func (a attempts) reserving(l *ledger.Ledger, n *corev1.Node, r *remediations.Record, now time.Time) {
 	attempt := r.Intent.ID
 	for id, was := range a {
@@ -56,8 +51,7 @@ func (a attempts) reserving(l *ledger.Ledger, n *corev1.Node, r *remediations.Re
 	a[attempt] = it
 }
 
-// dismiss excludes the selected attempts from the function lost, because their records may be
-// missing for a good reason.
+// dismiss excludes attempts from lost: their records may be missing for a good reason.
 func (a attempts) dismiss(of func(id string, one attempted) bool) {
 	for id, one := range a {
 		if of(id, one) {
@@ -67,8 +61,7 @@ func (a attempts) dismiss(of func(id string, one attempted) bool) {
 	}
 }
 
-// calling notes that the attempt's call is made now, and returns an empty string. If the call must
-// not be made, it returns the reason instead.
+// calling notes that the call is made now. If it must not be made, calling returns why.
 func (a attempts) calling(attempt string, now time.Time) string {
 	was := a[attempt]
 	switch {
@@ -82,8 +75,7 @@ func (a attempts) calling(attempt string, now time.Time) string {
 	return ""
 }
 
-// lost returns the IDs of the attempts whose calls this process made after the given time, and that
-// their Nodes no longer show.
+// lost returns the attempts that were called after that time and that their Nodes no longer show.
 func (a attempts) lost(after time.Time, shown func(node string) (*corev1.Node, remediations.Journal)) (ids []string) {
 	for id, was := range a {
 		if !was.called || was.node == "" || was.at.Before(after) {
@@ -100,9 +92,8 @@ func (a attempts) lost(after time.Time, shown func(node string) (*corev1.Node, r
 	return ids
 }
 
-// twice reports whether the attempt's call may already have been made. If so, it records the
-// outcome as unknown and sends an Event, and the caller must not make the call. Otherwise it
-// records that the call is made now.
+// twice reports whether the call may already have been made. The caller must then not make it: its
+// outcome is recorded as unknown.
 func (p *pass) twice(c calling, m *targetMemory) bool {
 	why := p.core.calling(p.attempts, c.attempt, p.now)
 	if why == "" {

@@ -12,8 +12,6 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// expireBreakGlass stores in the ledger when each node's annotation drydock.dev/break-glass was
-// first seen. The annotation expires some time after that, also if Drydock restarts.
 func (p *pass) expireBreakGlass() {
 	if p.ledger == nil {
 		return
@@ -25,8 +23,8 @@ func (p *pass) expireBreakGlass() {
 		breakGlass, why := was[n.Name], lifecycle.BreakGlassWhy(n)
 		if breakGlass.Since.IsZero() || breakGlass.Why != why {
 			p.announceBreakGlass(n, why, &reads)
-			// With a wrong clock, break-glass would expire immediately or never. So the time of
-			// break-glass starts only when the kubelets' leases confirm this replica's clock.
+			// With a wrong clock, break-glass would expire immediately or never. So its time starts
+			// only when the kubelets' leases confirm this replica's clock.
 			if p.readHeartbeats(); p.heartbeats == nil || p.heartbeats.ReadAt.Before(p.now) || p.heartbeats.Blind() != "" {
 				continue
 			}
@@ -47,13 +45,11 @@ func (p *pass) expireBreakGlass() {
 	_ = p.save(l)
 }
 
-// breakGlassReads bounds the Nodes that one pass reads for announceBreakGlass, because a person may
-// set break-glass on all Nodes.
+// breakGlassReads bounds the Nodes that one pass reads: a person may set break-glass on all Nodes.
 const breakGlassReads = 10
 
-// announceBreakGlass sends an Event that break-glass is set on a node. Its content comes from the
-// stored Node, which the API server has checked. It never comes from an AdmissionReview, because
-// any client that reaches the webhook's port can send one.
+// announceBreakGlass takes the Event's text from the Node in the API server, never from an
+// AdmissionReview: any client that reaches the webhook's port can send one.
 func (p *pass) announceBreakGlass(n *corev1.Node, why string, reads *int) {
 	key := remediations.BreakGlassKey + "=" + why
 	if p.remember(n.Name).emitted[key+"|BreakGlassSet"] {

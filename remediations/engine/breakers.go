@@ -12,10 +12,8 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// tellBreakers reports each change of a breaker, in the log and as an Event. A change is a new
-// state, or a new trial: the one repair that a half-open breaker allows. The first pass compares
-// with the breakers in the ledger. So a new leader does not repeat a change that an earlier leader
-// reported.
+// tellBreakers compares with the ledger in its first pass, so that a new leader does not repeat
+// what an earlier leader has reported.
 func (p *pass) tellBreakers() {
 	was, is := p.breakersTold, p.fleet.Breakers
 	scopes := slices.Sorted(maps.Keys(is))
@@ -56,7 +54,6 @@ func (p *pass) tellBreaker(scope string, was, is ledger.Breaker) {
 	p.Events.Event("", e)
 }
 
-// openedNote explains why the breaker is open.
 func (p *pass) openedNote(scope string, was, is ledger.Breaker) string {
 	why := fmt.Sprintf("%d of %d nodes are unhealthy, limits.unhealthy is %s", is.Unhealthy, is.Nodes, p.Config.Limits.Unhealthy)
 	if !p.Config.Limits.Unhealthy.Exceeded(is.Unhealthy, is.Nodes) {

@@ -19,30 +19,24 @@ import (
 // lastLook bounds the read of the Node right before a call.
 const lastLook = 2 * time.Second
 
-// calling describes one call that is to be made.
 type calling struct {
 	of            target
 	step, attempt string
-	// provider is the name of the provider that receives the call. It is empty if the step needs no
-	// provider.
-	provider string
-	// trail identifies the repair in log lines and Events.
-	trail Trail
-	// notBefore is the earliest time at which the call may be made. It leaves other repair systems
-	// time to react to Drydock's announcement on the Node (see Record.Settled).
+	provider      string
+	trail         Trail
+	// notBefore leaves other repair systems time to react to Drydock's announcement on the Node
+	// (see Record.Settled).
 	notBefore time.Time
-	// lets returns an error if the target no longer allows the call. live is the Node as the API
-	// server has it right before the call.
+	// lets returns an error if the call is no longer allowed. live is the Node as the API server
+	// has it right before the call.
 	lets func(ctx context.Context, live *corev1.Node) error
-	// act makes the call. Right before that it calls mayStill, whose error stops the call. before
-	// and after run right before and after act. Both may be nil.
+	// act calls mayStill right before it changes something. An error of mayStill stops the call.
+	// before and after may be nil.
 	act    func(ctx context.Context, mayStill func() error) (remediations.CallOutcome, error)
 	before func(ctx context.Context)
 	after  func(ctx context.Context, call *lifecycle.Call)
 }
 
-// callProvider starts, in another goroutine, the provider's call that the record's intent
-// describes.
 func (p *pass) callProvider(s *lifecycle.State, d lifecycle.Decision) {
 	n, intent, step := s.Node, *d.Record.Intent, d.Record.Step
 	m := p.remember(n.Name)
@@ -80,8 +74,7 @@ func (p *pass) callProvider(s *lifecycle.State, d lifecycle.Decision) {
 	}, &m.targetMemory)
 }
 
-// send makes the call in another goroutine. The call is made only while this process is the leader
-// and the intent is young.
+// send makes the call only while this process is the leader and the intent is young.
 func (p *pass) send(c calling, m *targetMemory) {
 	if p.twice(c, m) {
 		return
@@ -116,9 +109,8 @@ func (p *pass) send(c calling, m *targetMemory) {
 	})
 }
 
-// act makes the call. If the provider could not read what it needs, nothing was done yet, and act
-// repeats the call while the intent is young. So an API server that is slow for a moment does not
-// cost an attempt.
+// act repeats the call while the intent is young, if the provider could not read what it needs.
+// Nothing was done yet, so a slow API server does not cost an attempt.
 func (p *pass) act(ctx context.Context, c calling, look *lookedLast, mayStill func() error) (outcome remediations.CallOutcome, err error) {
 	for {
 		outcome, err = c.act(ctx, mayStill)
@@ -139,8 +131,7 @@ func (p *pass) act(ctx context.Context, c calling, look *lookedLast, mayStill fu
 	}
 }
 
-// askedToWait returns how long the next call must wait according to the provider's error. Zero
-// means that the error names no wait.
+// askedToWait returns zero if the error names no wait.
 func askedToWait(err error) time.Duration {
 	var of interface{ Wait() time.Duration }
 	if !errors.As(err, &of) {
@@ -149,8 +140,8 @@ func askedToWait(err error) time.Duration {
 	return of.Wait()
 }
 
-// stillServed returns an error, which stops the call, if the Node's provider or its providerID has
-// changed since the decision. It also returns an error if a second Node shows the same machine.
+// stillServed stops the call by an error if the Node's provider or providerID has changed since the
+// decision. A second Node that shows the same machine stops it, too.
 func (e *Engine) stillServed(step, asked string, then, live *corev1.Node) error {
 	twin := e.roster.Twin(live)
 	switch provider, against := e.Config.ProviderOf(step, live); {
@@ -166,13 +157,11 @@ func (e *Engine) stillServed(step, asked string, then, live *corev1.Node) error 
 	return nil
 }
 
-// lookedLast remembers the results of mayStill, the last check before a call. An actuator may call
-// mayStill more than once.
+// lookedLast has the results of mayStill. A provider may call mayStill more than once.
 type lookedLast struct {
 	let  atomic.Bool
 	held atomic.Value // a remediations.Reason
-	// old is true if the last check withheld the call because its intent was too old.
-	old atomic.Bool
+	old  atomic.Bool
 }
 
 func (l *lookedLast) over(mayStill func() error) func() error {
@@ -188,12 +177,9 @@ func (l *lookedLast) over(mayStill func() error) func() error {
 	}
 }
 
-// asked reports whether the actuator called mayStill. If not, the actuator stopped before its call
-// to the provider.
 func (l *lookedLast) asked() bool { return l.let.Load() || l.held.Load() != nil }
 
-// withheld returns why no call was made: the last check's reason, if every check stopped the call.
-// An empty reason means that a check allowed the call, or that the actuator never ran the check.
+// withheld returns an empty reason if a check allowed the call, or if no check ran.
 func (l *lookedLast) withheld() remediations.Reason {
 	reason, _ := l.held.Load().(remediations.Reason)
 	if l.let.Load() {
@@ -203,8 +189,8 @@ func (l *lookedLast) withheld() remediations.Reason {
 }
 
 // alone reports whether the call failed only because of this one machine. The provider's error must
-// say this. In addition, Drydock's last check must have allowed the call, or have stopped it only
-// because the intent was too old. A slow machine can cause the latter.
+// say so. A last check that stopped the call does not contradict it if the intent was too old: a
+// slow machine can cause that.
 func (l *lookedLast) alone(err error) bool {
 	var of interface{ Survey() remediations.Survey }
 	if !errors.As(err, &of) || of.Survey().Fleetwide || errors.Is(err, ErrAccount) {
@@ -213,8 +199,7 @@ func (l *lookedLast) alone(err error) bool {
 	return l.withheld() == "" || l.old.Load()
 }
 
-// givesBack reports whether certainly nothing was done, so that the attempt does not count as used.
-// Either no call was made, or the provider refused the call and may accept it later.
+// givesBack reports whether certainly nothing was done, so that the attempt does not count.
 func (l *lookedLast) givesBack(outcome remediations.CallOutcome, err error) bool {
 	if outcome != remediations.CallRefused || errors.Is(err, ErrUnable) {
 		return false
@@ -222,8 +207,8 @@ func (l *lookedLast) givesBack(outcome remediations.CallOutcome, err error) bool
 	return !l.asked() || errors.Is(err, ErrPassing) || errors.Is(err, ErrLater) || errors.Is(err, ErrAccount)
 }
 
-// mayStill returns the last check before a call. The check passes if this process is still the
-// leader, the intent of this pass is young, and the Node, read again, allows the call.
+// mayStill checks right before a call that this process is still the leader, the intent is young,
+// and the Node, read again, allows the call.
 func (p *pass) mayStill(node string, lets func(ctx context.Context, live *corev1.Node) error) func() error {
 	since, look := p.now, p.mayStillAt(node, lets)
 	return func() error {
@@ -234,8 +219,7 @@ func (p *pass) mayStill(node string, lets func(ctx context.Context, live *corev1
 	}
 }
 
-// mayStillAt returns the check of mayStill, but without the limit on the intent's age. It is for
-// calls that may be repeated.
+// mayStillAt is mayStill without the limit on the intent's age, for calls that may be repeated.
 func (p *pass) mayStillAt(node string, lets func(ctx context.Context, live *corev1.Node) error) func() error {
 	return func() error {
 		if p.ctx.Err() != nil {
@@ -257,14 +241,12 @@ func (p *pass) mayStillAt(node string, lets func(ctx context.Context, live *core
 	}
 }
 
-// errOld marks an intent that became too old before its call was made.
 var errOld = errors.New("the intent is older")
 
 func (c core) young(since, now time.Time) error { return Young(since, now, c.intentGood) }
 
-// Young returns an error if the intent is older than good, so that its call is not made. It
-// compares the wall clock and the monotonic clock, because the monotonic clock does not count the
-// time during which the machine was suspended.
+// Young returns an error if the intent is older than good. It also compares the wall clock, because
+// the monotonic clock does not count the time during which the machine was suspended.
 func Young(since, now time.Time, good time.Duration) error {
 	if now.Sub(since) > good || now.Round(0).Sub(since.Round(0)) > good {
 		return remediations.Withhold(remediations.ReasonCallWithheld, "%w than %s, so the call was not made", errOld, text.Duration(good))
@@ -272,8 +254,8 @@ func Young(since, now time.Time, good time.Duration) error {
 	return nil
 }
 
-// Late handles an answer that arrives after the call's timeout. At the timeout, the attempt's
-// outcome was already recorded as unknown.
+// Late handles an answer that arrives after the call's timeout, when the outcome is already
+// recorded as unknown.
 func (e *Engine) Late(node, attempt string, outcome remediations.CallOutcome, err error) {
 	why := ""
 	if err != nil {
@@ -293,18 +275,17 @@ func (e *Engine) Late(node, attempt string, outcome remediations.CallOutcome, er
 	})
 }
 
-// MachineOf returns the machine that the Node describes. The fields about an attempt are empty.
+// MachineOf returns the machine that the Node describes, without an attempt.
 func MachineOf(n *corev1.Node) Machine {
 	return Machine{Node: n.Name, UID: string(n.UID), ProviderID: n.Spec.ProviderID, SystemUUID: n.Status.NodeInfo.SystemUUID, BootID: n.Status.NodeInfo.BootID}
 }
 
 // silence creates a silence for the alerts about a node under repair, until the step's proof is
-// due. It returns the silence's ID. The silence is created only after the provider has accepted the
-// call.
+// due. It does so only after the provider has accepted the call.
 //
 // If a crash loses the ID, Drydock takes the silence for a person's silence, which holds the
 // repair. That delays nothing, because no further step is due before the silence ends. If the
-// silence cannot be created, the repair continues, and a person is paged without need.
+// silence cannot be created, a person is paged without need.
 func (p *pass) silence(ctx context.Context, node string, d lifecycle.Decision) string {
 	r, policy := d.Record, d.Policy
 	about := map[string]string{policy.Labels[0]: node}

@@ -8,12 +8,10 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// ErrNotInCharge means that nothing was written: another installation is in charge of the cluster,
-// or Drydock does not know which installation is in charge.
+// ErrNotInCharge means that nothing was written, because another installation may be in charge of
+// the cluster.
 var ErrNotInCharge = errors.New("this Drydock is not in charge of the cluster")
 
-// lacksCharge returns why this installation is not in charge of the cluster and so changes nothing.
-// An empty string means that it is in charge.
 func (e *Engine) lacksCharge() string {
 	if e.Charge == nil {
 		return ""
@@ -21,9 +19,8 @@ func (e *Engine) lacksCharge() string {
 	return e.Charge()
 }
 
-// standsAside reports whether this installation is not in charge of the cluster. The engine then
-// decides nothing in this pass, and stops long-running steps. An Event is sent only if this lasts,
-// because a new leader needs a moment to take the cluster's Lease.
+// standsAside sends its Event only if this lasts, because a new leader needs a moment to take the
+// cluster's Lease.
 func (e *Engine) standsAside(ctx context.Context) bool {
 	now, why := e.Clock.Now(), e.lacksCharge()
 	e.metrics.blind.WithLabelValues(blindCharge).Set(gauge(why != ""))
@@ -52,9 +49,8 @@ func (e *Engine) standsAside(ctx context.Context) bool {
 	return true
 }
 
-// sayAside writes into this installation's own ledger why it is not in charge, so that people can
-// read the reason there. It changes nothing else in the ledger, and does not create a missing
-// ledger.
+// sayAside writes the reason into this installation's own ledger, where people can read it. It does
+// not create a missing ledger.
 func (e *Engine) sayAside(ctx context.Context, why string) {
 	if e.asideSaid == why {
 		return

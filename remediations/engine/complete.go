@@ -11,13 +11,11 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// completeEvery is the time between two calls of Complete for one attempt.
 const completeEvery = 15 * time.Second
 
-// complete calls the provider's Complete until the machine has booted, because a machine that a
-// step switched off must be switched on again. It needs only the record on the Node, so it
-// continues after a crash of Drydock. It also continues for an exhausted repair: a machine must not
-// stay off because its attempt was interrupted.
+// complete switches a machine on again that a step has switched off. It needs only the record on
+// the Node, so it continues after a crash, and for an exhausted repair: a machine must not stay off
+// because its attempt was interrupted.
 func (p *pass) complete(m *memory, s *lifecycle.State, d *lifecycle.Decision) {
 	n, r := s.Node, s.Journal.Record
 	if r == nil || r.Intent == nil || r.Phase == remediations.PhaseActing || m.completed == r.Intent.ID ||

@@ -7,25 +7,19 @@ import (
 	"drydock.dev/drydock/remediations/coverage"
 )
 
-// maxContested bounds the other repair systems that the ledger names. maxContest bounds the text
-// about each of them.
+// These bound the other repair systems that the ledger names, and the text about each of them.
 const (
 	maxContested = 8
 	maxContest   = 600
 )
 
-// contest is the result of the last search for other systems that repair the same Nodes: its time,
-// and one text for each system.
 type contest struct {
 	at   time.Time
 	says []string
-	// of is the version of the set of Nodes that the search read. While it stays the same, the
-	// Nodes show the same systems, and a new search of the Nodes is not needed.
+	// of is the version of the set of Nodes. While it is the same, no new search is needed.
 	of int
 }
 
-// contested returns which other systems repair Nodes that a policy also repairs, one text for each.
-// It searches at most once per coverageEvery, because no decision depends on the result.
 func (p *pass) contested() []string {
 	c := &p.contest
 	of := p.roster.Identities()

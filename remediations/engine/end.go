@@ -14,7 +14,6 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// end writes on the Node how the repair ended, and frees its slot in the ledger.
 func (p *pass) end(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
 	e, whose := d.Ended, ""
 	if k.slots != nil && k.slots.ending != nil && !k.slots.ending(p, t, d) {
@@ -51,9 +50,8 @@ func (p *pass) end(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
 	return true
 }
 
-// endingNode updates the ledger before the Node shows that the repair has ended. If the plan runs
-// out of steps now, endingNode counts a failure of the policy. If the plan had run out before,
-// endingNode removes from the ledger how the policy's repairs of this machine ended.
+// endingNode updates the ledger before the Node shows the end. A repair that runs out of steps
+// counts as a failure of its policy.
 func (p *pass) endingNode(t *subject, d lifecycle.Decision) bool {
 	if d.Ended.Outcome == remediations.OutcomeExhausted && !p.finished(d.Ended) {
 		return false
@@ -61,8 +59,6 @@ func (p *pass) endingNode(t *subject, d lifecycle.Decision) bool {
 	return !ranOutBefore(t.Record, d.Ended) || p.forgetCures(t.Node, t.Record.Policy)
 }
 
-// endedNode updates the ledger after the end of a node's repair, and reports whether it changed the
-// ledger.
 func (p *pass) endedNode(l *ledger.Ledger, t *subject, d lifecycle.Decision) (changed bool) {
 	n, e := t.Node, d.Ended
 	if len(e.Steps) > 0 { // a repair without steps shows nothing about its policy
@@ -76,15 +72,13 @@ func (p *pass) endedNode(l *ledger.Ledger, t *subject, d lifecycle.Decision) (ch
 	return p.endedOn(l, n, e) || changed
 }
 
-// ranOutBefore reports whether the repair had already run out of steps before it ended. That was
-// counted as a failure at that time.
+// ranOutBefore reports whether the repair was already counted as a failure of its policy.
 func ranOutBefore(r *remediations.Record, e *remediations.Entry) bool {
 	return r != nil && r.ID == e.ID && r.Phase == remediations.PhaseExhausted
 }
 
-// finished counts in the ledger that the plan ran out of steps, before the Node shows it. It
-// returns false if the ledger cannot be saved. The next pass then decides again, and the failure
-// counts only once.
+// finished counts a failure of the policy before the Node shows it. If it returns false, nothing
+// was counted, and the next pass decides again.
 func (p *pass) finished(e *remediations.Entry) bool {
 	if p.ledger == nil {
 		p.failed = true
@@ -94,9 +88,8 @@ func (p *pass) finished(e *remediations.Entry) bool {
 	return !l.Finished(e.Policy, e.ID, e.Outcome) || p.save(l) == nil
 }
 
-// forgetCures removes from the ledger how the policy's repairs of this machine ended, before the
-// Node shows the end of the present repair. It returns false if the ledger cannot be saved. The
-// next pass then decides again.
+// forgetCures removes from the ledger how earlier repairs of this machine ended, before the Node
+// shows the end of this repair. If it returns false, the next pass decides again.
 func (p *pass) forgetCures(n *corev1.Node, policy string) bool {
 	if p.ledger == nil {
 		p.failed = true
@@ -107,10 +100,9 @@ func (p *pass) forgetCures(n *corev1.Node, policy string) bool {
 	return p.save(l) == nil
 }
 
-// relapsed handles a cure that did not last: the alert came back. The cure counts as a failure of
-// its policy. If the cure had closed a breaker, the breaker opens again. The ledger is saved before
-// the Node's history, so that a crash of Drydock does not count the failure twice. Then the next
-// pass decides again.
+// relapsed handles a cure that did not last. It counts as a failure of its policy, and opens the
+// breaker that it had closed. The ledger is saved before the Node, so that a crash does not count
+// the failure twice.
 func (p *pass) relapsed(s *lifecycle.State, c *ledger.Cure) {
 	l := p.ledger.Clone()
 	l.Relapse(remediations.MachineOf(s.Node), *c)
@@ -130,8 +122,6 @@ func (p *pass) relapsed(s *lifecycle.State, c *ledger.Cure) {
 	p.again = true
 }
 
-// endNote returns how a repair ended and what it did. whose names the repair's target. If whose is
-// empty, the target is the node.
 func endNote(e *remediations.Entry, whose, message string) string {
 	did := e.Steps.String()
 	if e.Outcome == remediations.OutcomeObserved {
@@ -140,15 +130,14 @@ func endNote(e *remediations.Entry, whose, message string) string {
 	return fmt.Sprintf("repair %s%s by policy %s after %s (%s): %s", e.ID, whose, e.Policy, text.Duration(e.Ended.Sub(e.Began).Round(time.Second)), did, message)
 }
 
-// endSilence ends the repair's silence, in another goroutine. It does nothing if the ID is empty.
 func (p *pass) endSilence(id string) {
 	if id != "" && p.Silencer != nil {
 		p.Beside(func() { p.expireSilence(id) })
 	}
 }
 
-// expireSilence asks Alertmanager to end the repair's silence now. If that fails, the silence ends
-// at its own end time.
+// expireSilence asks Alertmanager to end the silence now. If that fails, the silence ends at its
+// own end time.
 func (p *pass) expireSilence(id string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), p.CallTimeout)
 	defer cancel()
@@ -157,7 +146,6 @@ func (p *pass) expireSilence(id string) {
 	}
 }
 
-// save writes the ledger, and includes the breakers' states of this pass.
 func (p *pass) save(l *ledger.Ledger) error {
 	if p.knowsAll {
 		l.PruneEnds(p.Config, p.now)
@@ -166,8 +154,6 @@ func (p *pass) save(l *ledger.Ledger) error {
 	return p.saveLedger(p.ctx, l, p.ledgerAt)
 }
 
-// supersede removes from the Node a record that no repair can continue, and frees the slot of a
-// repair that ends this way.
 func (p *pass) supersede(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
 	r := d.Superseded
 	if !p.persist(t, d) {

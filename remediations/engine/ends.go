@@ -12,8 +12,6 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// endedOn writes into the ledger l what the end of this repair means for the machine's next repair.
-// It reports whether it changed the ledger, which must then be saved.
 func (p *pass) endedOn(l *ledger.Ledger, n *corev1.Node, e *remediations.Entry) (changed bool) {
 	end, ok := ledger.EndOf(p.Config, *e)
 	if ok {
@@ -31,22 +29,17 @@ func (p *pass) endedOn(l *ledger.Ledger, n *corev1.Node, e *remediations.Entry) 
 	return ok || changed
 }
 
-// endsOn has the ended and the cancelled repairs that one Node shows and that the ledger lacks.
 type endsOn struct {
 	node *corev1.Node
 	ends []ledger.End
 }
 
-// cancelOver is a person's cancel of the repairs for one alert. The cancel has lost its effect: the
-// alert has ended, and the Node no longer shows the cancel.
 type cancelOver struct {
 	node  *corev1.Node
 	alert string
 	at    time.Time
 }
 
-// noteEnds collects, for learn, the ends of repairs that the Node shows and the ledger lacks. It
-// also collects the cancels that have lost their effect (cancelOver).
 func (p *pass) noteEnds(n *corev1.Node, d lifecycle.Decision) {
 	if len(d.Ends) > 0 {
 		p.ends = append(p.ends, endsOn{n, d.Ends})
@@ -60,9 +53,9 @@ func (p *pass) noteEnds(n *corev1.Node, d lifecycle.Decision) {
 	}
 }
 
-// learn saves, in one write of the ledger, everything that this pass found on the Nodes and that
-// the ledger lacks. If the save fails, the next pass finds the same ends on the Nodes again.
-// cancelsOver stays in memory for the next pass, because no Node shows these cancels any more.
+// learn saves what this pass found, in one write. If the save fails, the next pass finds the same
+// ends on the Nodes again. cancelsOver stays in memory, because no Node shows these cancels any
+// more.
 func (p *pass) learn() {
 	if p.ledger == nil {
 		return
@@ -81,9 +74,8 @@ func (p *pass) learn() {
 	p.cancelsOver, p.gpusSeen, p.knowsAll = nil, gpus, p.knowsAll || p.word != nil
 }
 
-// saveLearned saves a ledger although no decision needs the save. If the API server refuses this
-// save, it may still accept the save that a decision needs. So repairs must not wait: saveLearned
-// reads the ledger again immediately.
+// saveLearned reads the ledger again after a failed save, so that repairs do not wait for it: the
+// API server may still accept the save that a decision needs.
 func (p *pass) saveLearned(l *ledger.Ledger) bool {
 	out := p.ledgerOut
 	err := p.save(l)
@@ -100,8 +92,7 @@ func (p *pass) saveLearned(l *ledger.Ledger) bool {
 	return false
 }
 
-// learned returns a copy of the ledger with what this pass found. It returns nil if the ledger
-// already has all of that.
+// learned returns nil if the ledger already has all that this pass found.
 func (p *pass) learned(gpus int) *ledger.Ledger {
 	l, changed, room := p.ledger.Clone(), false, ledger.Room(p.stored)
 	for _, on := range p.ends {

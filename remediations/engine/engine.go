@@ -25,72 +25,61 @@ import (
 	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// Options holds the engine's dependencies and settings. A field may be nil only if its comment says
-// so.
+// Options holds the engine's dependencies. A field may be nil only if its comment says so.
 type Options struct {
 	Config *remediations.Config
 	Fleet  Fleet
 	Writer NodeWriter
 	Store  LedgerStore
 	Alerts AlertSource
-	// Actuators carry out remediations. The first key is the provider's name, the second key the
-	// remediation's name. Config.Providers decides which provider serves which Node.
+	// Actuators are keyed by the provider's name, then by the remediation's name.
 	Actuators map[string]map[string]Actuator
 	Workers   map[string]Worker
-	// Witnesses read the signs that must confirm an alert, by kind of sign. A sign is a fact about
-	// the node itself. If a kind has no Witness here, its signs are unknown.
+	// Witnesses read the signs of a fault that confirm an alert. A kind without a Witness is
+	// unknown.
 	Witnesses map[signs.Kind]Witness
-	// Sidecars is nil if no provider of sidecars is configured.
+	// Sidecars may be nil.
 	Sidecars Sidecars
-	// Locations is nil if no mesh with movable leaders is configured.
+	// Locations may be nil.
 	Locations Locations
-	// Reservers agree with other repair systems which system repairs a node. They are used only if
-	// Config.Reserves is set.
-	Reservers []Reserver
-	// Conditions shows in each Node's conditions what Drydock does with the node. If Conditions is
-	// nil, Drydock sets no condition.
+	// Reservers are used only if Config.Reserves is set.
+	Reservers  []Reserver
 	Conditions Conditions
-	// Repairers returns the other systems in the cluster that repair nodes. If Repairers is nil,
-	// only the systems that the Nodes themselves show are known.
+	// Repairers returns the other systems in the cluster that repair nodes. It may be nil.
 	Repairers func() []coverage.Repairer
-	// Silencer is nil if Drydock creates no silences.
-	Silencer Silencer
-	Events   Recorder
-	Metrics  prometheus.Registerer
-	Clock    clock.WithTicker
-	Log      logr.Logger
-	// PollInterval is the time between two regular queries of Alertmanager.
+	// Silencer may be nil: then Drydock creates no silences.
+	Silencer     Silencer
+	Events       Recorder
+	Metrics      prometheus.Registerer
+	Clock        clock.WithTicker
+	Log          logr.Logger
 	PollInterval time.Duration
-	// CallTimeout bounds one call to a provider. A call normally takes far less.
+	// CallTimeout bounds one call to a provider.
 	CallTimeout time.Duration
-	// NewID returns a new repair ID. NewTask returns a new UUID for the task that a repair sends to
-	// a pod's sidecar.
+	// NewID returns a new repair ID. NewTask returns a new UUID for what a repair sends to a
+	// sidecar.
 	NewID, NewTask func() string
-	// Adopt takes an alert that only a poll of Alertmanager found, and no webhook post brought. It
-	// queues the alert for writing on the Node. It returns the alert, completed from what the Node
-	// already shows of it. The result is Unchanged if a post of the same alert already waits to be
-	// written. If the result is not Taken, a later poll tries again. Adopt must not block.
+	// Adopt queues an alert that only a poll of Alertmanager found, for writing on the Node. It
+	// returns the alert, completed from what the Node already shows. If the result is not Taken, a
+	// later poll tries again. Adopt must not block.
 	Adopt func(n *corev1.Node, a remediations.Alert) (remediations.Alert, intake.Result)
-	// Charge returns why this installation is not in charge of the cluster and so changes nothing.
-	// An empty string means that it is in charge. If Charge is nil, there is no other installation.
+	// Charge returns why this installation is not in charge of the cluster, or an empty string if
+	// it is. Nil means that there is no other installation.
 	Charge func() string
-	// Admission returns the times of this replica's validating webhook: the start, and the last
-	// request. If Admission or its result is nil, there is no webhook.
+	// Admission returns when this replica's webhook started and was last called. Nil, here or as
+	// the result, means that there is no webhook.
 	Admission func() *ledger.Admission
-	// Writes reports whether the API server accepts Drydock's writes on Nodes. If Writes is nil,
-	// nothing watches these writes.
+	// Writes reports whether the API server accepts Drydock's writes on Nodes. It may be nil.
 	Writes func() Writes
-	// Posts returns, for the self-test, when Alertmanager's posts last arrived at this replica. If
-	// Posts is nil, that is unknown.
+	// Posts returns when Alertmanager's posts last arrived at this replica. It may be nil.
 	Posts func() selftest.Posts
-	// Below returns a random number from 0 up to, but not including, its argument. The engine uses
-	// it to sample a large fleet's leases. If Below is nil, the engine always lists all leases.
+	// Below returns a random number from 0 up to, but not including, its argument. Nil means that
+	// all leases are always listed, never a sample.
 	Below func(n int) int
-	// Beside runs a function that the loop must not wait for: a call to a provider, a query of
-	// Alertmanager, or a slow read. If Beside is nil, each function runs in a goroutine of its own.
+	// Beside runs a function that the loop must not wait for. If it is nil, each function runs in a
+	// goroutine of its own.
 	Beside func(func())
-	// Decided receives each decision about a node before the decision is carried out. It may be
-	// nil.
+	// Decided receives each decision about a node before it is carried out. It may be nil.
 	Decided func(node string, d lifecycle.Decision)
 }
 
@@ -106,20 +95,16 @@ type Engine struct {
 
 	looked chan looked
 	calls  chan called
-	// enqueued holds functions that bring results from other goroutines back into the loop's
-	// goroutine.
+	// enqueued holds functions that bring results of other goroutines back into the loop.
 	enqueued chan func()
 	over     chan struct{}
-	// looking is true while a query of Alertmanager runs. lookAgain is true if another query was
-	// requested during the running query.
+	// lookAgain is true if another query of Alertmanager was requested while one runs.
 	looking, lookAgain bool
-	// lookDue is true if a query was requested before lookFrom, the earliest time for the next
-	// query.
+	// lookDue is true if a query waits for lookFrom, the earliest time for the next one.
 	lookDue  bool
 	lookFrom time.Time
-	// underway counts the calls to providers that have not returned. surveys counts the unanswered
-	// questions to providers about machines. testimonies counts the nodes whose signs of a fault
-	// are being read.
+	// These count the calls to providers, the questions to providers, and the nodes whose signs are
+	// being read.
 	underway, surveys, testimonies int
 
 	word        *alerts.Snapshot
@@ -128,33 +113,26 @@ type Engine struct {
 	replicaDown map[string]bool
 	heartbeats  *signs.Heartbeats
 	leases      leaseReadings
-	// led is when this process became the leader. passed is when its last pass ended.
 	led, passed time.Time
-	// listing delivers the leases that prefetchLeases requested. It is nil if no list was
-	// requested.
-	listing   chan listed
-	ledger    *ledger.Ledger
-	ledgerErr error
-	ledgerAt  string
-	// gpusSeen is the version of the roster's GPU numbers that the ledger already has. The ledger
-	// keeps each node's number of GPUs, because a GPU that fails also disappears from the Node's
-	// label. cancelsOver are people's cancels that have lost their effect, and that must be removed
-	// from the ledger.
+	listing     chan listed
+	ledger      *ledger.Ledger
+	ledgerErr   error
+	ledgerAt    string
+	// gpusSeen is the version of the GPU numbers that the ledger already has. The ledger keeps
+	// them, because a GPU that fails also disappears from the Node's label.
 	gpusSeen    int
 	cancelsOver []cancelOver
-	// knowsAll is true once the ledger has the results of a complete pass over all Nodes. That pass
-	// must be newer than an answer of Alertmanager.
+	// knowsAll is true once the ledger has the results of a complete pass that is newer than an
+	// answer of Alertmanager.
 	knowsAll bool
-	// ledgerOut describes the present failure to read or save the ledger. leasesOut describes the
-	// failure to list all leases, and leaseOut the failure to read a single lease. conflicts counts
-	// the consecutive saves of the ledger that met another writer's change.
+	// leasesOut is the failure to list all leases, leaseOut the failure to read a single one.
+	// conflicts counts the consecutive saves of the ledger that met another writer's change.
 	ledgerOut, leasesOut, leaseOut outage
-	// learnOut describes the present failure to save in the ledger what a pass has learned.
-	learnOut    outage
-	conflicts   int
-	statusSaved ledger.Status
-	// stored is the ledger's data as last read or saved. decoded is its decoded form and is never
-	// changed. decoded is nil until the data is decoded.
+	learnOut                       outage
+	conflicts                      int
+	statusSaved                    ledger.Status
+	// stored is the ledger's data as last read or saved. decoded is the same, decoded. It is never
+	// changed, and nil until it is needed.
 	stored     map[string]string
 	decoded    *ledger.Ledger
 	connection connection
@@ -162,57 +140,47 @@ type Engine struct {
 	contest    contest
 	memory     map[string]*memory
 	silent     silentProviders
-	// orphans are the memories of repairs whose Node is gone. The key is the repair's ID.
+	// orphans are the memories of repairs whose Node is gone, by the repair's ID.
 	orphans    map[string]*memory
 	runs       int
 	fleetHolds map[remediations.Reason]toldHold
-	// breakersTold are the breakers as the last Events described them. It is nil before the first
-	// pass with a ledger.
+	// breakersTold is what the last Events said. It is nil before the first pass with a ledger.
 	breakersTold map[string]ledger.Breaker
 	long         longHolds
 	again        bool
-	// roster has the Nodes and what is derived from them. listedOnce is true once the Nodes were
-	// listed. wrote are the memories of Nodes whose last write the cache may not show yet. working
-	// are the names of Nodes with a long-running step under way.
+	// wrote are the memories of Nodes whose last write the cache may not show yet. working are the
+	// names of Nodes with a long-running step.
 	roster     *fleet.Roster
 	listedOnce bool
 	wrote      map[string]*memory
 	working    map[string]bool
-	// ledgerRead is when the ledger was last read or written. waiting is true if the last pass left
-	// a held repair, a repeatable step that is running, or a repair whose Node is gone. prefetchDue
-	// is true if prefetch has work to do.
+	// waiting is true if the last pass left something that may continue without a new alert.
 	ledgerRead           time.Time
 	waiting, prefetchDue bool
-	// adoptions counts the polls whose alerts were adopted. Each poll uses the number to choose the
-	// alert that it handles first.
+	// adoptions makes each poll start with another alert.
 	adoptions int
-	// blindSince is when this process became blind: it could no longer judge how many nodes are
-	// unhealthy. Zero means that it is not blind.
+	// blindSince is when this process became unable to judge how many nodes are unhealthy, or zero.
 	blindSince time.Time
-	// unrouted are the alerts in Alertmanager's answer that are not routed to Drydock.
-	unrouted elsewhere
-	// strays are the alerts that are routed to Drydock but match no policy.
+	unrouted   elsewhere
+	// strays are the alerts that reach Drydock and match no policy.
 	strays strays
-	// outside is the last known state of the data sources, for comparison with their next answers.
 	// attempts prevents a second call to a provider for one attempt.
 	outside
 	attempts attempts
-	// doubted are the targets whose call was refused because of the provider's account. The key is
-	// the provider's name. A second refusal must confirm that the account is the cause.
+	// doubted are the targets whose call was refused because of the provider's account, by
+	// provider. A second refusal must confirm that the account is the cause.
 	doubted map[string]target
 
-	// targets is the memory of sidecars and locations. looks counts their observations that are
-	// running, by kind. passes counts the passes. concerned counts the nodes that the last pass
-	// decided about. busySidecars counts the sidecars under repair.
+	// looks counts the running observations. concerned counts the nodes that the last pass decided
+	// about, and busySidecars the sidecars under repair.
 	targets map[target]*targetMemory
-	// gates has each pod's last observation that showed whether the pod's sidecar is ready, also
-	// after the pod's alert has ended. The key is the pod's name.
-	gates        map[string]*sidecar.Observation
-	looks        map[remediations.Kind]int
-	passes       int
-	concerned    int
-	busySidecars int
-	// sidecarsCounted is when busySidecars was counted.
+	// gates has the last observation that showed whether a pod's sidecar is ready, by pod. It stays
+	// after the alert has ended.
+	gates           map[string]*sidecar.Observation
+	looks           map[remediations.Kind]int
+	passes          int
+	concerned       int
+	busySidecars    int
 	sidecarsCounted time.Time
 }
 
@@ -260,7 +228,7 @@ func (e *Engine) News() {
 	}
 }
 
-// Start runs the loop until ctx ends: this replica has lost leadership, or the program stops.
+// Start runs the loop until ctx ends.
 func (e *Engine) Start(ctx context.Context) error {
 	e.lead()
 	defer e.metrics.reset()
@@ -278,7 +246,6 @@ func (e *Engine) Start(ctx context.Context) error {
 	}
 }
 
-// lead prepares the state of a process that has just become the leader.
 func (e *Engine) lead() {
 	e.metrics.leader.Set(1)
 	e.metrics.setSelfTest(selftest.Unknown, time.Time{})
@@ -287,8 +254,6 @@ func (e *Engine) lead() {
 	e.led = e.Clock.Now()
 }
 
-// turn runs one pass, prefetches data for the next one, and returns the time until the next pass is
-// due.
 func (e *Engine) turn(ctx context.Context) time.Duration {
 	next := e.pass(ctx)
 	e.passed = e.Clock.Now()
@@ -300,7 +265,6 @@ func (e *Engine) turn(ctx context.Context) time.Duration {
 	return next
 }
 
-// await waits for the next reason to run a pass. It returns false once ctx has ended.
 func (e *Engine) await(ctx context.Context, next, poll <-chan time.Time) bool {
 	for {
 		select {
@@ -332,26 +296,22 @@ func (e *Engine) await(ctx context.Context, next, poll <-chan time.Time) bool {
 	}
 }
 
-// poll queries Alertmanager at its regular interval.
 func (e *Engine) poll(ctx context.Context) {
 	if e.waiting || e.awaitsArrival() || e.ledgerOld(e.led) {
-		// A waiting repair may need a slot in the ledger that an earlier leader still occupies, or
-		// a change that a person makes there. So the ledger is read again. If no repair waits, the
-		// old copy stays: prefetch reads the ledger before a decision needs it.
+		// A waiting repair may need a slot that an earlier leader still occupies, or a change that
+		// a person makes in the ledger. So the ledger is read again. If no repair waits, prefetch
+		// reads it before a decision needs it.
 		e.ledger = nil
 	}
 	e.look(ctx)
 }
 
-// due makes the query of Alertmanager that look has delayed, if there is one. It runs when the time
-// of a scheduled pass has come.
 func (e *Engine) due(ctx context.Context) {
 	if e.lookDue {
 		e.look(ctx)
 	}
 }
 
-// answered keeps the result of a call in memory until the record has it.
 func (e *Engine) answered(c called) {
 	e.underway--
 	e.metrics.Called(c.step, c.call.Outcome)

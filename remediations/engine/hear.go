@@ -9,9 +9,8 @@ import (
 )
 
 const (
-	// restPerAlert is the wait between an answer of Alertmanager and the next query, for each alert
-	// in the answer. It is about five times the CPU time that one alert costs Alertmanager and
-	// Drydock together. A wait below leastLookRest is skipped. longestLookRest is the longest wait.
+	// restPerAlert is the wait before the next query for each alert in the last answer. It is about
+	// five times the CPU time that one alert costs Alertmanager and Drydock together.
 	restPerAlert    = 200 * time.Microsecond
 	leastLookRest   = 50 * time.Millisecond
 	longestLookRest = time.Second
@@ -22,13 +21,11 @@ type looked struct {
 	replicas []alerts.Replica
 }
 
-// look queries Alertmanager and does not wait for the answer. Only one query runs at a time. A
-// request during a query causes another query after it, because the running query may miss the
-// change that the caller needs to see.
+// look queries Alertmanager and does not wait for the answer. A request during a query causes
+// another query after it, because the running query may miss the change that the caller needs.
 //
-// In a storm, each alert requests a query. Answers with thousands of alerts would follow each other
-// without a pause, and take the CPU from the writes. So a query that comes too early waits until
-// lookFrom. The function due then makes the query.
+// In a storm each alert requests a query. Answers with thousands of alerts, one after the other,
+// would take the CPU from the writes. So a query that comes too early waits until lookFrom.
 func (e *Engine) look(ctx context.Context) {
 	if e.looking {
 		e.lookAgain = true
@@ -82,7 +79,6 @@ func (e *Engine) received(ctx context.Context, l looked) {
 	}
 }
 
-// noteAnswers records an outage if no Alertmanager answered, and ends the outage if one did.
 func (e *Engine) noteAnswers(l looked) {
 	var err error
 	for _, r := range l.replicas {
@@ -95,7 +91,6 @@ func (e *Engine) noteAnswers(l looked) {
 	e.alertsOut.failed(l.askedAt, err, outageLongest)
 }
 
-// lookRest returns how long to wait before the next query, after these answers.
 func lookRest(replicas []alerts.Replica) time.Duration {
 	told := 0
 	for _, r := range replicas {

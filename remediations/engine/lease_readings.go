@@ -7,19 +7,16 @@ import (
 )
 
 // leaseReadings are the last readings of leases that looked expired by this replica's clock. The
-// next reading of such a lease shows whether the node still renews it. Other goroutines read leases
-// as well, so a lock protects the readings.
+// next reading shows whether the node still renews its lease.
 type leaseReadings struct {
 	mu   sync.Mutex
 	last map[string]signs.Lease
 }
 
-// mostReadings bounds the remembered readings. If that many leases look expired, Drydock counts as
-// blind and repairs no node.
+// mostReadings is high enough: if that many leases look expired, Drydock repairs nothing at all.
 const mostReadings = 1024
 
-// follow compares a reading of the node's lease with the previous reading. It returns the new
-// reading, which then shows whether the node has renewed the lease between the two.
+// follow compares with the previous reading, to see whether the node renewed its lease since.
 func (r *leaseReadings) follow(node string, l signs.Lease) signs.Lease {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,11 +10,9 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// conflictsMost is how many consecutive saves may meet a conflict before the next save waits.
 const conflictsMost = 5
 
-// loadLedger reads the ledger. If there is none, it creates the ledger from the records on the
-// Nodes.
+// loadLedger reads the ledger. If there is none, it creates one from the records on the Nodes.
 func (e *Engine) loadLedger(ctx context.Context) {
 	if !e.ledgerOut.due(e.Clock.Now()) {
 		return
@@ -50,8 +48,7 @@ func (e *Engine) loadLedger(ctx context.Context) {
 	e.arrived(data, l)
 }
 
-// saveLedger writes the ledger by compare-and-swap. After any error it is unknown what is stored,
-// so the ledger is read again before the next decision.
+// saveLedger forgets the ledger after any error: it is then unknown what is stored.
 func (e *Engine) saveLedger(ctx context.Context, l *ledger.Ledger, version string) error {
 	v, err := e.trySave(ctx, l, version)
 	if err != nil {
@@ -73,7 +70,6 @@ func (e *Engine) saveLedger(ctx context.Context, l *ledger.Ledger, version strin
 	return nil
 }
 
-// unknownFields logs, once for each set of fields, which unknown fields of the ledger are kept.
 func (e *Engine) unknownFields(fields []string) {
 	said := strings.Join(fields, ", ")
 	if said != "" && said != e.fieldsSaid {

@@ -20,26 +20,25 @@ import (
 // Locations observes which node leads each location of a mesh, and moves the leadership to another
 // node.
 type Locations interface {
-	// Leads returns the node that leads the location, from the cache. It is empty if no node leads,
-	// or if the leader is unknown.
+	// Leads returns the node that leads the location, from the cache. It is empty if that is
+	// unknown.
 	Leads(location string) (node string)
-	// LeadsAll returns a function that does the same as Leads, for many locations. LeadsAll reads
-	// the cache once, and the returned function does not read it again.
+	// LeadsAll reads the cache once. The returned function then does the same as Leads.
 	LeadsAll() func(location string) (node string)
 	// Look observes the location from the API server. It does not fail: the observation names what
-	// could not be read. It changes nothing.
+	// could not be read.
 	Look(ctx context.Context, location string) location.Observation
 	// Move moves the leadership, if the location is still as m describes it. It calls mayStill
-	// right before it writes each annotation. The outcome is never empty. The error is why the move
-	// was not accepted.
+	// right before each write. The outcome is never empty. The error is why the move was not
+	// accepted.
 	Move(ctx context.Context, m remediations.Move, mayStill func() error) (remediations.CallOutcome, error)
-	// PutBack undoes a Move: it restores the annotations whose earlier values are in m.Before. It
-	// changes only annotations that still have the value that Move wrote. It may be repeated.
+	// PutBack restores the annotations from before a Move. It changes only those that still have
+	// the value that Move wrote. It may be repeated.
 	PutBack(ctx context.Context, m remediations.Move) error
 }
 
-// locations is the kind whose targets are the mesh's locations. A location belongs to the node that
-// leads it now or, while it is under repair, to the node that led it when the repair began.
+// locations are those of a mesh. A location belongs to the node that leads it, or that led it when
+// its repair began.
 var locations = kind{
 	of:      remediations.KindLocation,
 	carrier: (*Engine).leads,
@@ -85,7 +84,6 @@ var locations = kind{
 	counted:  func(p *pass, _ *subject, r *remediations.Record, d lifecycle.Decision, _ bool) { p.tallied(r, d) },
 }
 
-// occupyLocation counts the location's repair in this pass, from the new record or the present one.
 // wouldBe means that observe mode holds the repair, which would otherwise run.
 func (p *pass) occupyLocation(t *subject, d lifecycle.Decision, wouldBe bool) {
 	if r := cmp.Or(d.Record, t.Record); r != nil {
@@ -93,7 +91,6 @@ func (p *pass) occupyLocation(t *subject, d lifecycle.Decision, wouldBe bool) {
 	}
 }
 
-// move starts the call for the newest move of leadership in the record.
 func (p *pass) move(t *subject, r *remediations.Record) string {
 	intent, move := *r.Intent, r.Moves[len(r.Moves)-1]
 	p.send(calling{
@@ -113,8 +110,8 @@ func (p *pass) move(t *subject, r *remediations.Record) string {
 	return intent.ID
 }
 
-// others reads from the API server all nodes that the move changes, except the leader. If mayBeGone
-// is true, it skips deleted Nodes: they have no keys to restore.
+// others reads from the API server the other nodes that the move changes. If mayBeGone is true, it
+// skips deleted Nodes: they have no keys to restore.
 func (p *pass) others(leader *corev1.Node, m remediations.Move, mayBeGone bool) ([]*corev1.Node, error) {
 	names := map[string]bool{m.To: true, m.From: true}
 	for name := range m.Before {
@@ -137,12 +134,10 @@ func (p *pass) others(leader *corev1.Node, m remediations.Move, mayBeGone bool) 
 	return out, nil
 }
 
-// putBackStep is the step's name in the metrics when a moved leadership is given back to the
-// earlier leader.
 const putBackStep = "put-back-leader"
 
-// putBack undoes the record's moves of leadership in another goroutine, newest first. If this
-// process dies, the next leader of Drydock repeats that until it is done.
+// putBack undoes the record's moves, newest first. After a crash the next leader of Drydock repeats
+// it.
 func (p *pass) putBack(t *subject, r *remediations.Record, d lifecycle.Decision) {
 	if p.Locations == nil {
 		return // without a provider of locations, the repair is held until its deadline and then given up
@@ -183,14 +178,11 @@ func (p *pass) putBackOne(ctx context.Context, node, id string, m remediations.M
 	return p.Locations.PutBack(ctx, m)
 }
 
-// leads returns a function that finds the Node where an alert about a location is written. The
-// result is empty if there is none, or if it is unknown.
 func (e *Engine) leads(ctx context.Context) func(fingerprint, location string) string {
 	if e.Locations == nil {
 		return func(string, string) string { return "" }
 	}
-	// leads and repairing are computed only when the first such alert needs them, because most
-	// polls bring no alert about a location.
+	// Both are computed only when needed, because most polls bring no alert about a location.
 	leads := sync.OnceValue(e.Locations.LeadsAll)
 	repairing := sync.OnceValue(func() (nodes []*corev1.Node) {
 		for _, m := range e.roster.Concerned() {
@@ -207,7 +199,6 @@ func (e *Engine) leads(ctx context.Context) func(fingerprint, location string) s
 	}
 }
 
-// emitLeaderMoved sends an Event about the new leader's Node that explains why the node leads now.
 func (p *pass) emitLeaderMoved(d lifecycle.Decision) {
 	r := d.Record
 	if r.Intent.Outcome != remediations.CallAccepted {

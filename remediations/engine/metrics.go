@@ -15,8 +15,8 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// RepairMetrics are the metrics about repairs. The engine sets them on the leader. For repairs of
-// API servers, every replica sets them.
+// RepairMetrics are the metrics about repairs. Only the leader sets them, except for repairs of API
+// servers, which every replica sets.
 type RepairMetrics struct {
 	repairs  *prometheus.GaugeVec
 	ended    *prometheus.CounterVec
@@ -31,13 +31,12 @@ func (m RepairMetrics) Over(e *remediations.Entry) {
 	m.duration.WithLabelValues(e.Policy, string(e.Outcome)).Observe(e.Ended.Sub(e.Began).Seconds())
 }
 
-// Called counts an attempt of the step by the outcome of its call.
+// Called counts an attempt by the outcome of its call.
 func (m RepairMetrics) Called(step string, outcome remediations.CallOutcome) {
 	m.steps.WithLabelValues(step, string(outcome)).Inc()
 }
 
-// Show sets the phase and the hold of a policy that has at most one repair. An empty phase means
-// that there is no repair. An empty reason means that nothing holds it.
+// Show sets the phase and the hold of a policy that has at most one repair. Empty means none.
 func (m RepairMetrics) Show(policy string, in remediations.Phase, held remediations.Reason) {
 	for _, ph := range phases {
 		m.repairs.WithLabelValues(policy, string(ph)).Set(gauge(ph == in))
@@ -47,8 +46,7 @@ func (m RepairMetrics) Show(policy string, in remediations.Phase, held remediati
 	}
 }
 
-// metrics are the metrics about the fleet. Only the leader sets them. Rules and dashboards
-// aggregate the replicas with `max by`.
+// metrics are about the fleet. Only the leader sets them: rules and dashboards use `max by`.
 type metrics struct {
 	RepairMetrics
 	breaker  *prometheus.GaugeVec
@@ -57,17 +55,14 @@ type metrics struct {
 	gpus     *prometheus.GaugeVec
 	leader   prometheus.Gauge
 	selfTest selfTestMetrics
-	// uncovered has one series for each step in served, the steps that a provider carries out.
+	// uncovered has one series for each step in served.
 	uncovered *prometheus.GaugeVec
 	served    []string
-	// gpuNodes has the number of GPUs of each node with a series in gpus. It is nil before the
-	// first series. gpusAt is the version of these numbers. breakers are the states that the
-	// breaker metric shows, by scope.
+	// gpuNodes is nil before the first series. gpusAt is the version of these numbers.
 	gpuNodes map[string]int
 	gpusAt   int
 	breakers map[string]ledger.BreakerState
-	// was is the tally that the gauges of repairs and holds show now. It is nil before the first
-	// pass.
+	// was is what the gauges show now, or nil before the first pass.
 	was   *tally
 	nodes nodeMetrics
 }
@@ -76,7 +71,7 @@ var phases = []remediations.Phase{remediations.PhasePending, remediations.PhaseA
 
 var callOutcomes = []remediations.CallOutcome{remediations.CallAccepted, remediations.CallRefused, remediations.CallUnknown}
 
-// The causes of blindness, as values of the metric's label cause.
+// These are values of the metric's label cause.
 const (
 	blindAlertmanager = "alertmanager"
 	blindLeases       = "leases"
@@ -88,10 +83,10 @@ const (
 	blindCharge       = "charge"
 )
 
-// BlindCauses are all causes of blindness.
+// BlindCauses are all values of the label cause of drydock_blind.
 var BlindCauses = []string{blindAlertmanager, blindLeases, blindLedger, blindNodes, blindWrites, blindStore, blindDenied, blindCharge}
 
-// NewRepairMetrics registers the metrics, or returns the ones that are already registered.
+// NewRepairMetrics registers the metrics, or returns those that are already registered.
 func NewRepairMetrics(reg prometheus.Registerer, c *remediations.Config) RepairMetrics {
 	m := RepairMetrics{
 		repairs: shared(reg, prometheus.NewGaugeVec(prometheus.GaugeOpts{
@@ -129,8 +124,6 @@ func NewRepairMetrics(reg prometheus.Registerer, c *remediations.Config) RepairM
 	return m
 }
 
-// shared registers the collector. If a collector with the same name is registered already, it
-// returns that one.
 func shared[C prometheus.Collector](reg prometheus.Registerer, c C) C {
 	var there prometheus.AlreadyRegisteredError
 	if err := reg.Register(c); errors.As(err, &there) {
@@ -166,14 +159,12 @@ func newMetrics(reg prometheus.Registerer, c *remediations.Config) *metrics {
 	return m
 }
 
-// tally holds the counts of one pass. At the end of the pass, the gauges are set to these counts.
 type tally struct {
 	repairs map[[2]string]int
 	holds   map[[2]string]int
-	// sidecars are the pods whose sidecars ran out of attempts. The value is the pod's node.
+	// sidecars are the pods whose sidecars ran out of attempts, with the pod's node.
 	sidecars map[string]string
-	// nodes are the series about single nodes and sidecars. shown counts the nodes that have
-	// series, and gates the sidecars.
+	// shown counts the nodes that have series, gates the sidecars.
 	nodes        map[nodeSeries]float64
 	shown, gates int
 }
@@ -207,14 +198,12 @@ func (m *metrics) set(c *remediations.Config, t *tally, f *fleet.Fleet, blind ma
 	m.setGPUs(f)
 }
 
-// answered sets the metric that shows when the source last answered.
 func (m *metrics) answered(source string, at time.Time) {
 	m.sources.WithLabelValues(source).Set(float64(at.Unix()))
 }
 
-// setAll sets the gauge's series to the counts in is. It skips series that did not change, because
-// setting hundreds of series would be most of the cost of a pass. was holds the series that are not
-// zero, and setAll updates it.
+// setAll skips series that did not change: setting hundreds of series would be most of the cost of
+// a pass. It updates was, which holds the series that are not zero.
 func setAll(g *prometheus.GaugeVec, was, is map[[2]string]int) {
 	for k := range was {
 		if is[k] == 0 {
@@ -230,8 +219,8 @@ func setAll(g *prometheus.GaugeVec, was, is map[[2]string]int) {
 	}
 }
 
-// setGPUs updates the series in place. If it removed all series and set them again, a scrape in
-// between could miss a node. An alert on a missing GPU would then look resolved.
+// setGPUs updates the series in place. If it removed and set them again, a scrape in between could
+// miss a node, and an alert on a missing GPU would look resolved.
 func (m *metrics) setGPUs(f *fleet.Fleet) {
 	if m.gpusAt == f.GPUsVersion() && m.gpuNodes != nil {
 		return
@@ -247,8 +236,8 @@ func (m *metrics) setGPUs(f *fleet.Fleet) {
 	m.gpuNodes, m.gpusAt = f.ExpectedGPUs, f.GPUsVersion()
 }
 
-// setBreakers updates the series in place, so that no scrape misses one. The scope of the whole
-// cluster always has a series, even if it has no breaker.
+// setBreakers updates in place, so that no scrape misses a series. The whole cluster always has
+// one.
 func (m *metrics) setBreakers(breakers map[string]ledger.Breaker) {
 	is := map[string]ledger.BreakerState{ledger.ScopeCluster: ledger.BreakerClosed}
 	for scope, b := range breakers {
@@ -270,7 +259,6 @@ func (m *metrics) setBreakers(breakers map[string]ledger.Breaker) {
 	m.breakers = is
 }
 
-// reset removes the fleet's metrics when this replica no longer leads.
 func (m *metrics) reset() {
 	for _, g := range []*prometheus.GaugeVec{m.repairs, m.holds, m.breaker, m.blind, m.sources, m.gpus, m.selfTest.state, m.selfTest.arrival, m.uncovered} {
 		g.Reset()

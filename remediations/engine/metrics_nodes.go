@@ -14,14 +14,13 @@ import (
 )
 
 const (
-	// mostShown bounds the nodes that have their own series. Nodes whose repair has begun are
-	// always shown. The totals of the other metrics cover all nodes.
+	// mostShown bounds the nodes with series of their own. Nodes whose repair has begun are always
+	// shown, and the totals of the other metrics cover all nodes.
 	mostShown = 1000
-	// signShown is how long the metrics show a sign after it was read.
+	// signShown is how long a sign is shown after it was read.
 	signShown = time.Minute
 )
 
-// The families of series about one node, or about one pod's sidecar.
 const (
 	nodePhase = iota
 	nodeAttempts
@@ -31,24 +30,20 @@ const (
 	nodeFamilies
 )
 
-// nodeSeries is one series about one node: its family and its label values.
 type nodeSeries struct {
 	family int
 	labels [5]string
 }
 
-// nodeSample is the value of one series.
 type nodeSample struct {
 	of    nodeSeries
 	value float64
 }
 
-// nodeMetrics are the series about single nodes. A node has series only while it has a repair or an
-// alert on record.
+// nodeMetrics has series about a node only while the node has a repair or an alert.
 type nodeMetrics struct {
 	families [nodeFamilies]*prometheus.GaugeVec
-	// was are the series that are shown now, with their values.
-	was map[nodeSeries]float64
+	was      map[nodeSeries]float64
 }
 
 func newNodeMetrics() nodeMetrics {
@@ -79,7 +74,6 @@ func (m *nodeMetrics) collectors() []prometheus.Collector {
 	return out
 }
 
-// set shows the series of a pass. It changes only series that differ from the previous pass.
 func (m *nodeMetrics) set(is map[nodeSeries]float64) {
 	for of := range m.was {
 		if _, still := is[of]; !still {
@@ -102,13 +96,11 @@ func (m *nodeMetrics) reset() {
 	clear(m.was)
 }
 
-// values returns the values of the family's labels.
 func (s nodeSeries) values() []string {
 	return s.labels[:[nodeFamilies]int{nodePhase: 4, nodeAttempts: 4, nodeHold: 3, nodeSign: 5, sidecarHealth: 5}[s.family]]
 }
 
-// show adds the series of one node to the tally. If mostShown nodes already have series, it skips
-// nodes whose repair has not begun.
+// show skips nodes whose repair has not begun if mostShown nodes already have series.
 func (t *tally) show(samples []nodeSample) {
 	if len(samples) == 0 || (t.shown >= mostShown && samples[0].of.family == nodeHold) {
 		return
@@ -119,14 +111,11 @@ func (t *tally) show(samples []nodeSample) {
 	}
 }
 
-// sidecarOutcomes are the values of the label outcome, by the health of the sidecar. The metric
-// drydock_sidecar_probes_total uses the same values.
+// sidecarOutcomes has the values of the label outcome, as in drydock_sidecar_probes_total.
 var sidecarOutcomes = map[sidecar.Health]string{
 	sidecar.HealthReady: "ready", sidecar.HealthNotReady: "not_ready", sidecar.HealthUnreachable: "unreachable", sidecar.HealthProbeError: "probe_error",
 }
 
-// showSidecar adds the series of a pod's sidecar to the tally, unless too many sidecars have one
-// already.
 func (t *tally) showSidecar(of *subject, policy string) {
 	seen, _ := of.m.seen.(*sidecar.Observation)
 	if seen == nil || sidecarOutcomes[seen.Health] == "" || t.gates >= mostShown {
@@ -137,8 +126,8 @@ func (t *tally) showSidecar(of *subject, policy string) {
 	t.nodes[nodeSeries{sidecarHealth, [5]string{pod.Namespace, pod.Name, of.of.node, policy, sidecarOutcomes[seen.Health]}}] = 1
 }
 
-// samples returns the series about the node after the decision. If the repair has not begun, the
-// series about its hold comes first, so that the function show may skip the node.
+// samples puts the series about the hold first if the repair has not begun, so that show may skip
+// it.
 func (p *pass) samples(n *corev1.Node, r *remediations.Record, d lifecycle.Decision) (out []nodeSample) {
 	add := func(family int, value float64, labels ...string) {
 		s := nodeSample{of: nodeSeries{family: family}, value: value}
@@ -180,8 +169,7 @@ func (p *pass) samples(n *corev1.Node, r *remediations.Record, d lifecycle.Decis
 	return out
 }
 
-// attemptsOf counts the attempts on record by step and result. The last attempt is "running" until
-// the repair continues or ends.
+// attemptsOf calls the last attempt "running" until the repair continues or ends.
 func attemptsOf(r *remediations.Record) map[[2]string]int {
 	out := map[[2]string]int{}
 	if r == nil {
@@ -202,8 +190,6 @@ type policySaid struct {
 	policy string
 }
 
-// said returns what the signs of the repair's policy showed about the node, if they were read less
-// than signShown ago.
 func (p *pass) said(n *corev1.Node, r *remediations.Record, d lifecycle.Decision) (out []policySaid) {
 	of := d.Policy
 	if of == nil && r != nil {

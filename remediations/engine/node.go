@@ -10,7 +10,6 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// nodes is the kind whose targets are the Nodes themselves.
 var nodes = kind{
 	of: remediations.KindNode,
 	decide: func(e *Engine, t *subject, now time.Time) lifecycle.Decision {
@@ -49,8 +48,7 @@ var nodes = kind{
 	counted: (*pass).countNode,
 }
 
-// askNode starts the questions to the provider and the witness that the decision needs. It also
-// stops a long-running step that the decision does not continue.
+// askNode also stops a long-running step that the decision does not continue.
 func (p *pass) askNode(t *subject, d *lifecycle.Decision) {
 	m := p.remember(t.of.node)
 	if p.Decided != nil {
@@ -67,8 +65,8 @@ func (p *pass) askNode(t *subject, d *lifecycle.Decision) {
 	p.waiting = p.waiting || m.work != nil
 }
 
-// giveBackNode frees the slot after an attempt that does not count as used, or after a step that
-// was stopped.
+// giveBackNode frees the slot after an attempt that does not count, or after a step that was
+// stopped.
 func (p *pass) giveBackNode(k *kind, t *subject, d lifecycle.Decision) {
 	m, was := p.remember(t.of.node), t.Record
 	if was.Phase == remediations.PhaseActing && p.Config.Remediation(was.Step.Name).Once {
@@ -82,8 +80,6 @@ func (p *pass) giveBackNode(k *kind, t *subject, d lifecycle.Decision) {
 	}
 }
 
-// countNode runs once the decision is applied. It sends the Events that answer people's requests,
-// and counts the node in the metrics.
 func (p *pass) countNode(t *subject, _ *remediations.Record, d lifecycle.Decision, wrote bool) {
 	n, m := t.Node, p.remember(t.of.node)
 	if wrote && d.Verb == lifecycle.VerbWait && d.Record != nil && d.Record.Note != "" {
@@ -99,8 +95,6 @@ func (p *pass) countNode(t *subject, _ *remediations.Record, d lifecycle.Decisio
 	p.stand(t, d)
 }
 
-// tallyNode counts the node's repair and the node's hold for the metrics. It counts the hold even
-// if no policy applies.
 func (p *pass) tallyNode(r *remediations.Record, d lifecycle.Decision) *remediations.Record {
 	r = afterwards(r, d)
 	p.tallied(r, d)
@@ -110,9 +104,8 @@ func (p *pass) tallyNode(r *remediations.Record, d lifecycle.Decision) *remediat
 	return r
 }
 
-// askAlerts requests a query of Alertmanager. It sets lookSince to the present time: an answer to
-// an earlier query is too old for this node. If the node already waits for an answer, lookSince
-// stays.
+// askAlerts requests a query: an answer from before lookSince is too old for this node. If the node
+// already waits for an answer, lookSince stays.
 func (p *pass) askAlerts(m *memory) {
 	if m.lookSince.IsZero() || p.word == nil || !p.word.AskedAt.Before(m.lookSince) {
 		m.lookSince = p.now
@@ -120,9 +113,8 @@ func (p *pass) askAlerts(m *memory) {
 	p.look(p.ctx)
 }
 
-// answer sends Events about the requests that people wrote on the Node. If this write removes a
-// request from the Node, its Event is always sent, because a person may make the same request
-// again. Every other Event is sent once.
+// answer sends Events about people's requests. An Event about a request that this write removes is
+// always sent, because a person may make the same request again.
 func (p *pass) answer(node string, d lifecycle.Decision, wrote bool) {
 	if m := p.remember(node); m.reset != "" && wrote && slices.Contains(d.Consume, remediations.ResetKey) {
 		p.Events.Event(node, Event{Reason: "RepairCancelled", Action: "Reset", Note: m.reset})
@@ -141,8 +133,7 @@ func (p *pass) answer(node string, d lifecycle.Decision, wrote bool) {
 	}
 }
 
-// drop carries out a decision that the target needs no repair: it removes from the Node what is no
-// longer needed. Before that, it removes from the ledger what a person asked Drydock to forget.
+// drop first removes from the ledger what a person asked Drydock to forget.
 func (p *pass) drop(t *subject, d lifecycle.Decision) (wrote bool) {
 	if d.Forgets() {
 		p.remember(t.of.node).reset = d.Message

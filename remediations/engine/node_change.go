@@ -15,8 +15,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// change returns the one write that carries out a decision on the Node. It returns nil if the
-// decision writes nothing. key is the annotation with the target's record.
+// change returns nil if the decision writes nothing. key is the annotation with the target's
+// record.
 func change(s *lifecycle.State, key string, d lifecycle.Decision) *NodeChange {
 	n, journal := s.Node, s.Journal
 	c := NodeChange{Annotations: map[string]*string{}, Labels: map[string]*string{}}
@@ -35,9 +35,8 @@ func change(s *lifecycle.State, key string, d lifecycle.Decision) *NodeChange {
 		c.Annotations[key] = &value
 	case d.Verb == lifecycle.VerbReset:
 		for k := range n.Annotations {
-			// A reset removes the records of exhausted repairs. A sidecar or leader whose repair is
-			// not exhausted keeps its record. An unreadable record is removed, because it may be
-			// the record of an exhausted repair.
+			// A reset removes the records of exhausted repairs. An unreadable record is removed
+			// too, because it may be one of these.
 			other := journal.Records[k]
 			if strings.HasPrefix(k, remediations.RepairPrefix) && (other == nil || other.Phase == remediations.PhaseExhausted) {
 				c.Annotations[k] = nil
@@ -97,8 +96,8 @@ func change(s *lifecycle.State, key string, d lifecycle.Decision) *NodeChange {
 	return &c
 }
 
-// markedAt returns when Drydock set the out-of-service taint that the decision removes. The time
-// comes from the record, or from the history entry of an ended repair that left the taint.
+// markedAt returns when Drydock set the out-of-service taint that the decision removes. An ended
+// repair may have left the taint, so the history counts too.
 func markedAt(journal remediations.Journal, d lifecycle.Decision) (at *time.Time) {
 	var undo []remediations.Undo
 	if journal.Record != nil {
@@ -120,16 +119,14 @@ func markedAt(journal remediations.Journal, d lifecycle.Decision) (at *time.Time
 	return at
 }
 
-// tidies reports whether the decision's write only cleans up, and so may wait: no call or other
-// side effect depends on it, and no person waits for it.
+// tidies reports whether the write may wait: no call depends on it, and no person waits for it.
 func tidies(s *lifecycle.State, d lifecycle.Decision) bool {
 	r := s.Journal.Record
 	verb := d.Verb == lifecycle.VerbHold || d.Verb == lifecycle.VerbDrop || d.Verb == lifecycle.VerbRest
 	return verb && len(d.Consume) == 0 && len(d.Allow) == 0 && (r == nil || !r.Phase.InFlight())
 }
 
-// persist writes the decision on the Node, with the version of the Node that the decision used. It
-// reports whether the write is durable. If not, the next pass decides again.
+// persist reports whether the write is durable. If not, the next pass decides again.
 func (p *pass) persist(t *subject, d lifecycle.Decision) bool {
 	c := change(t.State, t.Key, d)
 	if c == nil {
@@ -176,8 +173,8 @@ func (p *pass) persist(t *subject, d lifecycle.Decision) bool {
 	return true
 }
 
-// show updates the Node's conditions. It runs after the record was written and before the call is
-// made. If it fails, the repair continues, because an announcement must not stop a repair.
+// show runs after the record was written and before the call. If it fails, the repair continues,
+// because an announcement must not stop a repair.
 func (p *pass) show(n *corev1.Node) {
 	if p.Conditions == nil {
 		return

@@ -7,9 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// readNodes updates the roster from the cache of Nodes. It reads only the changed Nodes, if the
-// Fleet can report them. If the cache does not show this process's own last write of a Node yet,
-// the roster gets the written Node.
+// readNodes reads only the changed Nodes, if the Fleet can report them.
 func (e *Engine) readNodes(ctx context.Context) error {
 	var nodes []*corev1.Node
 	var gone []string
@@ -52,7 +50,6 @@ func (e *Engine) readNodes(ctx context.Context) error {
 	return nil
 }
 
-// caughtUp replaces Nodes that are older than this process's own writes with the written Nodes.
 func (e *Engine) caughtUp(nodes []*corev1.Node) []*corev1.Node {
 	if len(e.wrote) == 0 {
 		return nodes
@@ -67,8 +64,6 @@ func (e *Engine) caughtUp(nodes []*corev1.Node) []*corev1.Node {
 	return nodes
 }
 
-// unseen returns the Nodes that this process wrote and whose new version the cache does not show
-// yet.
 func (e *Engine) unseen() (nodes []*corev1.Node) {
 	for name, m := range e.wrote {
 		n := e.roster.Node(name)
@@ -81,14 +76,12 @@ func (e *Engine) unseen() (nodes []*corev1.Node) {
 	return nodes
 }
 
-// caught forgets the written Node once the cache shows that write.
 func (e *Engine) caught(name string, m *memory) {
 	m.written, m.over = nil, nil
 	delete(e.wrote, name)
 }
 
-// forgetOthers drops the memory of each Node that was deleted and created again under the same
-// name.
+// forgetOthers drops the memory of Nodes that were deleted and created again under the same name.
 func (e *Engine) forgetOthers(nodes []*corev1.Node) {
 	for _, n := range nodes {
 		if m := e.memory[n.Name]; m != nil && m.readOf != nil && m.readOf.UID != n.UID {
@@ -97,7 +90,6 @@ func (e *Engine) forgetOthers(nodes []*corev1.Node) {
 	}
 }
 
-// forget drops the memory of a node that is gone.
 func (e *Engine) forget(name string) {
 	if m := e.memory[name]; m != nil {
 		m.stopWork()
@@ -106,7 +98,6 @@ func (e *Engine) forget(name string) {
 	}
 }
 
-// latest returns the Node as this process last wrote it, if the cache does not show that write yet.
 func (e *Engine) latest(n *corev1.Node) *corev1.Node {
 	if m := e.memory[n.Name]; m != nil && m.written != nil {
 		return m.written
@@ -114,6 +105,6 @@ func (e *Engine) latest(n *corev1.Node) *corev1.Node {
 	return n
 }
 
-// older reports whether a was read before b was written. If their versions cannot be compared, a
-// does not count as older. That is safe: the next write is checked against the version anyway.
+// older is false if the versions cannot be compared. That is safe: the next write is checked
+// against the version anyway.
 func older(a, b *corev1.Node) bool { return olderVersion(a.ResourceVersion, b.ResourceVersion) }

@@ -18,47 +18,39 @@ import (
 )
 
 const (
-	// idle is the longest time between two passes. Each answer of Alertmanager causes a pass in any
-	// case.
+	// idle is the longest time between two passes.
 	idle = time.Minute
-	// soon is the wait before a pass that must decide again, for example after a write conflict:
-	// the cache needs a moment to catch up.
+	// soon is the wait after a write conflict: the cache needs a moment to catch up.
 	soon = 50 * time.Millisecond
-	// patientAfter is how many passes in a row may decide again without a write before the wait
-	// between them doubles.
+	// patientAfter is how many passes in a row may write nothing before their wait doubles.
 	patientAfter = 10
 	// later is the wait after the API server refused a request or did not answer.
 	later = 2 * time.Second
-	// tidyFor bounds the time that one pass spends on writes that only clean up: it removes ended
-	// alerts, and updates notes on repairs that wait. After a storm there are thousands of such
-	// writes. A person's request must not wait for all of them.
+	// tidyFor bounds the time that one pass spends on writes that only clean up. After a storm
+	// there are thousands, and a person's request must not wait for all of them.
 	tidyFor = 500 * time.Millisecond
 )
 
-// pass is the state of one pass over the fleet.
 type pass struct {
 	*Engine
 	ctx   context.Context
 	now   time.Time
 	fleet *fleet.Fleet
 	tally *tally
-	// holds are the fleet-wide holds of this pass, by reason. The value is the message about the
-	// first node that is held.
+	// holds are the fleet-wide holds, with the message about the first held node.
 	holds map[remediations.Reason]string
-	// concerns names, for some of these holds, the one policy, zone or node pool that is held. A
-	// hold without an entry applies to all nodes.
+	// concerns has the policy, zone or node pool of a hold. A hold without one applies to all
+	// nodes.
 	concerns map[remediations.Reason]remediations.Concern
 	next     time.Time
 	failed   bool
-	// ends are the ends of repairs that this pass found on Nodes and not in the ledger. learn
-	// writes them into the ledger.
-	ends []endsOn
-	// tidying is the time that this pass has spent on writes that only clean up. tidyFor bounds it.
+	// ends are those that the Nodes show and the ledger lacks.
+	ends    []endsOn
 	tidying time.Duration
 }
 
-// pass decides about every node that has an alert, a record or a person's request. It returns the
-// time until the next pass.
+// pass decides about every node with an alert, a record or a person's request, and returns the time
+// until the next pass.
 func (e *Engine) pass(ctx context.Context) time.Duration {
 	e.again, e.waiting, e.prefetchDue = false, false, false
 	if e.standsAside(ctx) {
@@ -133,9 +125,8 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 	return max(p.next.Sub(e.Clock.Now()), time.Millisecond)
 }
 
-// hurry returns the wait before the next pass, if this pass must be repeated soon. The wait grows
-// while such passes write nothing: they wait for a change from outside, and more passes do not
-// cause that change.
+// hurry lets the wait grow while the passes write nothing: they wait for a change from outside, and
+// more passes do not cause it.
 func (e *Engine) hurry(writesBefore int) time.Duration {
 	if e.writesDone > writesBefore {
 		e.hurries = 0
@@ -144,8 +135,8 @@ func (e *Engine) hurry(writesBefore int) time.Duration {
 	return min(soon<<min(e.hurries/patientAfter, 10), later)
 }
 
-// clamp sets ledger times that lie in the future to the current time. It does so only if most
-// kubelet leases confirm this replica's clock.
+// clamp sets future times in the ledger to now, but only if most kubelet leases confirm this
+// replica's clock.
 func (p *pass) clamp() *ledger.Ledger {
 	was := p.ledger
 	if p.readHeartbeats(); !remediations.ClocksAgree(p.heartbeats, p.Clock.Now()) {
@@ -166,9 +157,7 @@ func (p *pass) blind() bool {
 		p.heartbeats.Blind() != "" || p.leasesOut.lasting(p.now) || p.stale != ""
 }
 
-// noteBlind records when this process became blind: unable to judge how many nodes are unhealthy.
-// It returns that time, for the ledger, once the process has been blind for the duration idle.
-// Before that it returns zero.
+// noteBlind returns zero until the process has been blind for the duration idle.
 func (p *pass) noteBlind() time.Time {
 	switch {
 	case !p.blind():
@@ -182,8 +171,7 @@ func (p *pass) noteBlind() time.Time {
 	return p.blindSince
 }
 
-// order returns the nodes to decide about: first the nodes under repair, then the other nodes with
-// the oldest fault first.
+// order returns nodes under repair first, then the nodes with the oldest fault.
 func (e *Engine) order() []*corev1.Node {
 	concerned := e.roster.Concerned()
 	turns := make([]fleet.Turn, 0, len(concerned))
@@ -205,7 +193,6 @@ func (e *Engine) order() []*corev1.Node {
 	return fleet.InTurn(turns)
 }
 
-// state gathers the input for the core's decision about a node (node.Decide).
 func (p *pass) state(n *corev1.Node) *lifecycle.State {
 	m, journal := p.remember(n.Name), p.journal(n)
 	p.forgetTorn(m)
@@ -220,8 +207,7 @@ func (p *pass) state(n *corev1.Node) *lifecycle.State {
 	}
 }
 
-// journal returns the decoded annotations of the Node. It decodes them once for each version of the
-// Node. A decoded journal is never changed.
+// journal decodes once for each version of the Node. A decoded journal is never changed.
 func (e *Engine) journal(n *corev1.Node) remediations.Journal {
 	m := e.remember(n.Name)
 	if m.readOf == n {
@@ -232,9 +218,9 @@ func (e *Engine) journal(n *corev1.Node) remediations.Journal {
 	}
 	m.readOf = n
 	if sig := signature(n); sig != m.alerts {
-		// Alerts or people's annotations on the Node have changed. So an answer of Alertmanager
-		// from before this change is too old for a decision about the node. For example, a person
-		// may create a silence and then remove a pause: an older answer lacks the silence.
+		// Alerts or people's annotations on the Node have changed, so an older answer of
+		// Alertmanager is too old. For example, a person may create a silence and then remove a
+		// pause: an older answer lacks the silence.
 		m.alerts, m.lookSince = sig, time.Time{}
 	}
 	return m.journal
@@ -258,8 +244,8 @@ func signature(n *corev1.Node) uint64 {
 	return sum
 }
 
-// write changes a Node and remembers the result. So the next decision uses the new version even if
-// the cache does not show it yet.
+// write remembers the result, so that the next decision uses it even if the cache does not show it
+// yet.
 func (e *Engine) write(ctx context.Context, n *corev1.Node, c NodeChange) (*corev1.Node, error) {
 	m := e.remember(n.Name)
 	if e.lacksCharge() != "" {

@@ -9,11 +9,9 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// reset carries out a person's reset of the node: it removes the node's record, and what the ledger
-// has counted for the node. It returns false if the ledger or the Node could not be written.
 func (p *pass) reset(t *subject, d lifecycle.Decision) (wrote bool) {
 	// The ledger is changed first. The person's request stays on the Node until the record is
-	// removed. So if a crash interrupts the reset, the next leader does it again.
+	// removed, so that after a crash the next leader resets again.
 	l := p.ledger.Clone() // the core resets only with a ledger
 	if r := t.Record; r != nil {
 		l.Release(r.ID)
@@ -33,9 +31,8 @@ func (p *pass) reset(t *subject, d lifecycle.Decision) (wrote bool) {
 	return true
 }
 
-// refusesAccount reports whether the provider has refused Drydock's account in calls for two
-// different targets. One refusal may concern only that machine, or be a single mistake. An accepted
-// call shows that the account works, and starts the count again.
+// refusesAccount reports whether calls for two different targets were refused because of the
+// account. One refusal may concern only that machine. An accepted call starts the count again.
 func refusesAccount(doubted map[string]target, c called) bool {
 	switch first, known := doubted[c.provider]; {
 	case c.call.Outcome == remediations.CallAccepted:
@@ -50,7 +47,6 @@ func refusesAccount(doubted map[string]target, c called) bool {
 	return false
 }
 
-// stop marks the policy in the ledger as stopped if its provider refuses Drydock's account.
 func (p *pass) stop(d lifecycle.Decision) {
 	if d.Stop == "" || d.Policy == nil || p.ledger == nil {
 		return
@@ -62,9 +58,8 @@ func (p *pass) stop(d lifecycle.Decision) {
 	}
 }
 
-// forget saves in the ledger what a person requested on the Node: stopped policies continue, the
-// machine has fewer GPUs from now on, and cancels of repairs end. It reports whether the ledger was
-// saved. If not, the request must stay on the Node.
+// forget saves in the ledger what a person requested on the Node. If that fails, the request must
+// stay on the Node.
 func (p *pass) forget(n *corev1.Node, d lifecycle.Decision) bool {
 	l := p.ledger.Clone()
 	for _, policy := range d.Allow {

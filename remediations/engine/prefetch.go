@@ -11,31 +11,25 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// beatsGood is how long a count of the nodes' fresh leases may be used. After that, a decision
-// requests a new count.
+// beatsGood is how long a count of the nodes' fresh leases may be used.
 const beatsGood = 10 * time.Second
 
 const (
 	// leadYoung is how long after a change of leader the ledger is read at each poll. The earlier
-	// leader may still finish its last write in that time. Without these reads, this process would
-	// not see a slot that the earlier leader took at the last moment.
+	// leader may still take a slot with its last write.
 	leadYoung = 2 * time.Minute
-	// ledgerGood is the longest time between two reads of the ledger while no repair waits. Each
-	// read lets this process correct what people see in the ledger. For example, a process that
-	// slept for hours may have written to it.
+	// ledgerGood bounds the time between two reads of the ledger while no repair waits. For
+	// example, a process that slept for hours may have written to it.
 	ledgerGood = 10 * time.Minute
 )
 
-// ledgerOld reports whether the ledger must be read although no decision needs it. led is when this
-// process became the leader.
 func (e *Engine) ledgerOld(led time.Time) bool {
 	now := e.Clock.Now()
 	return now.Sub(led) < leadYoung || now.Sub(e.ledgerRead) >= ledgerGood
 }
 
-// prefetchFor prepares a decision while Alertmanager is being queried: it already asks the provider
-// about the node's machine. It asks about only one machine at a time, because most nodes of a storm
-// are never repaired.
+// prefetchFor asks the provider while Alertmanager is being queried. It asks about only one machine
+// at a time, because most nodes of a storm are never repaired.
 func (p *pass) prefetchFor(s *lifecycle.State, r *remediations.Record, d lifecycle.Decision) {
 	p.prefetchDue = p.prefetchDue || (d.Verb == lifecycle.VerbLook && (r == nil || !r.Phase.InFlight()))
 	if d.AskStep != (remediations.StepOn{}) && !d.Ask.Survey && p.surveys == 0 {
@@ -43,9 +37,7 @@ func (p *pass) prefetchFor(s *lifecycle.State, r *remediations.Record, d lifecyc
 	}
 }
 
-// prefetch reads the leases and the ledger while Alertmanager is being queried, because the loop
-// has no other work until Alertmanager answers. It reads the ledger only if the copy in memory is
-// older than one poll interval.
+// prefetch reads while Alertmanager is being queried, because the loop has no other work then.
 func (e *Engine) prefetch(ctx context.Context) {
 	if !e.prefetchDue || !e.looking || ctx.Err() != nil {
 		return
@@ -57,8 +49,7 @@ func (e *Engine) prefetch(ctx context.Context) {
 	}
 }
 
-// Expect reports that an alert is about to be written on a Node. The loop then reads the leases
-// while the alert is being written. Expect never blocks.
+// Expect reports that an alert is about to be written on a Node. It never blocks.
 func (e *Engine) Expect() {
 	select {
 	case e.expected <- struct{}{}:
@@ -66,9 +57,8 @@ func (e *Engine) Expect() {
 	}
 }
 
-// prefetchLeases lists the leases in another goroutine, if the present count of them is too old for
-// a decision. In a large fleet, this list takes longer than all other work between an alert and its
-// repair.
+// prefetchLeases lists the leases in another goroutine. In a large fleet that takes longer than all
+// other work between an alert and its repair.
 func (e *Engine) prefetchLeases(ctx context.Context) {
 	if e.listing != nil || !e.leasesOut.due(e.Clock.Now()) || !e.beatsOld() {
 		return
@@ -85,13 +75,11 @@ func (e *Engine) prefetchLeases(ctx context.Context) {
 	})
 }
 
-// beatsOld reports whether the count of the leases is too old for a decision.
 func (e *Engine) beatsOld() bool {
 	return e.heartbeats == nil || e.Clock.Now().Sub(e.heartbeats.ReadAt) > beatsGood
 }
 
-// listed is the result of reading leases. If a sample was enough, few is the count of the sample.
-// Otherwise leases has all leases by node, or err is why they cannot be listed.
+// listed has few if a sample was enough. Otherwise it has all leases, or why they cannot be listed.
 type listed struct {
 	few    *signs.Heartbeats
 	leases map[string]signs.Lease
@@ -99,13 +87,11 @@ type listed struct {
 	at     time.Time
 }
 
-// sampleFor bounds the time for reading a sample. After that, all leases are listed, with a time
-// limit of their own.
+// sampleFor bounds the time for reading a sample. After that, all leases are listed.
 const sampleFor = 2 * time.Second
 
-// sample returns the nodes whose leases are read in place of all leases, and the size of the fleet.
-// It returns no nodes if all leases must be counted: in a small fleet, while the leases cannot be
-// listed, and while Drydock is blind.
+// sample returns no nodes if all leases must be counted: in a small fleet, while the leases cannot
+// be listed, and while too few are fresh to judge the fleet.
 func (e *Engine) sample() (nodes []string, fleet int) {
 	if !e.leasesOut.since.IsZero() || e.heartbeats.Blind() != "" {
 		return nil, 0
@@ -117,16 +103,14 @@ func (e *Engine) sample() (nodes []string, fleet int) {
 	return nodes, len(names)
 }
 
-// counts reports whether the lease with this name counts: its Node must exist and must not be
-// excluded. Leases of deleted Nodes may remain, and the leases of excluded nodes may be stale
-// because their machines are off on purpose.
+// counts skips leases of deleted Nodes, which may remain, and of excluded nodes, whose machines may
+// be off on purpose.
 func (e *Engine) counts(name string) bool {
 	n := e.roster.Node(name)
 	return n != nil && !remediations.Excluded(n)
 }
 
-// list reads the leases of the sample. If the sample is empty or proves nothing, it reads all
-// leases. It must not run in the loop's goroutine, because it is slow.
+// list must not run in the loop, because it is slow.
 func (e *Engine) list(ctx context.Context, sample []string, fleet int) listed {
 	if few := e.countSample(ctx, sample, fleet); few != nil {
 		return listed{few: few, at: few.ReadAt}
@@ -135,8 +119,7 @@ func (e *Engine) list(ctx context.Context, sample []string, fleet int) listed {
 	return listed{leases: leases, err: err, at: e.Clock.Now()}
 }
 
-// countSample counts the leases of the sample. It returns nil if the sample is empty, cannot be
-// read, or proves nothing.
+// countSample returns nil if the sample is empty, cannot be read, or proves nothing.
 func (e *Engine) countSample(ctx context.Context, sample []string, fleet int) *signs.Heartbeats {
 	if len(sample) == 0 {
 		return nil
@@ -155,8 +138,6 @@ func (e *Engine) countSample(ctx context.Context, sample []string, fleet int) *s
 	return few
 }
 
-// prefetchedLeases counts the leases that prefetchLeases requested, if they have arrived. It does
-// not wait for them.
 func (e *Engine) prefetchedLeases() {
 	select {
 	case l := <-e.listing:
@@ -166,8 +147,6 @@ func (e *Engine) prefetchedLeases() {
 	}
 }
 
-// countLeases counts the leases that were read, and how many of them are fresh. Decisions use this
-// count. If the leases could not be read, the next try waits.
 func (e *Engine) countLeases(l listed) {
 	if l.err == nil {
 		e.metrics.answered(sourceLeases, l.at)

@@ -9,9 +9,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// survey asks the provider about the machine before a step, in another goroutine, and returns
-// false. It returns true if there is nothing to ask: a provider without the method Survey never
-// objects.
+// survey asks in another goroutine, and returns false. It returns true if there is nothing to ask:
+// a provider without the method Survey never objects.
 func (p *pass) survey(s *lifecycle.State, d lifecycle.Decision) bool {
 	m, n := p.remember(s.Node.Name), s.Node
 	step := d.AskStep
@@ -51,19 +50,14 @@ func (p *pass) survey(s *lifecycle.State, d lifecycle.Decision) bool {
 	return false
 }
 
-// silentProviders are the providers that cannot be reached for any machine. The key is the
-// provider's name, or the step's name if the step has no named provider.
 type silentProviders map[string]providerSilence
 
-// providerSilence has the time at which the provider's silence began, and the time of the last
-// question to it.
 type providerSilence struct{ since, asked time.Time }
 
 // silentFor is how long after the last question a silent provider still counts as silent.
 const silentFor = 2 * remediations.AskMended
 
-// note records whether the provider can be reached. If it cannot be reached for any machine, note
-// sets OutSince in the answer to the start of the provider's silence.
+// note sets OutSince in the answer if the provider cannot be reached for any machine.
 func (s silentProviders) note(answer *remediations.Survey) {
 	of := cmp.Or(answer.Provider, answer.Step.Name)
 	if answer.Reason != "" {
@@ -81,8 +75,8 @@ func (s silentProviders) note(answer *remediations.Survey) {
 	answer.OutSince = was.since
 }
 
-// askProof asks the provider that carried out the step whether the step's effect is proven, for
-// example whether the machine was replaced.
+// askProof asks the provider whether the step had its effect, for example whether the machine was
+// replaced.
 func (p *pass) askProof(m *memory, r *remediations.Record) {
 	if m.asking || r.Intent.Before == "" {
 		return
@@ -112,7 +106,6 @@ func (p *pass) askProof(m *memory, r *remediations.Record) {
 	}
 }
 
-// askMachine asks the provider, in another goroutine, whether the machine was replaced or is off.
 func (p *pass) askMachine(m *memory, about remediations.Asked, ask func(ctx context.Context) (remediations.Replacement, error)) {
 	m.asking = true
 	p.Beside(func() {
@@ -132,8 +125,6 @@ func (p *pass) askMachine(m *memory, about remediations.Asked, ask func(ctx cont
 	})
 }
 
-// provider returns the name of the provider whose limit the repair counts against. It is empty if
-// there is none.
 func (p *pass) provider(s *lifecycle.State, d lifecycle.Decision) string {
 	index := 0
 	for _, r := range []*remediations.Record{d.Record, s.Journal.Record} {

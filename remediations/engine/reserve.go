@@ -7,13 +7,11 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// reserves reports whether Drydock must reserve the node in other repair systems before this step.
 func (e *Engine) reserves(step string) bool {
 	return len(e.Reservers) > 0 && e.Config.Reserves && e.Config.Remediation(step).Disruptive
 }
 
-// reserved returns a Survey with a Trouble if another system has reserved the node, or if that is
-// unknown. The Survey is empty if the node is free.
+// reserved returns a Trouble if another system has reserved the node, or if that is unknown.
 func (e *Engine) reserved(ctx context.Context, m Machine, by, step string) (s remediations.Survey) {
 	if !e.reserves(step) {
 		return s
@@ -37,8 +35,7 @@ func (e *Engine) reserved(ctx context.Context, m Machine, by, step string) (s re
 	return s
 }
 
-// reserve reserves the node for Drydock in the other repair systems, right before the step. If that
-// fails, it returns the error that stops the step.
+// reserve runs right before the step. Its error stops the step.
 func (e *Engine) reserve(ctx context.Context, m Machine, by, step string) error {
 	if !e.reserves(step) {
 		return nil

@@ -13,22 +13,20 @@ import (
 	"drydock.dev/drydock/remediations/selftest"
 )
 
-// connection is what the engine remembers about the self-test. The self-test is an alert that
-// always fires, and shows whether alerts reach Drydock. No decision about a node depends on the
-// self-test.
+// connection is what the engine remembers about the self-test: an alert that always fires, and
+// shows whether alerts reach Drydock. No decision about a node depends on it.
 type connection struct {
 	memory selftest.Memory
 	is     selftest.Result
-	// This field is the last state that was bad or OK. The state unknown does not change it. So an
-	// Event about a bad state is always followed by an Event about the end of that state.
+	// This field is the last state that was bad or OK. The state unknown does not change it, so
+	// that an Event about a bad state is always followed by one about its end.
 	told selftest.State
-	// arrival is the time at which the self-test's alert last arrived, according to the ledger. If
-	// the ledger's text for that time is not a valid time, unread is that text.
+	// arrival is when the self-test's alert last arrived. unread is the ledger's text for it, if
+	// that is not a valid time.
 	arrival time.Time
 	unread  string
 }
 
-// arrived takes from a ledger the time at which the self-test's alert last arrived.
 func (e *Engine) arrived(data map[string]string, l *ledger.Ledger) {
 	c := &e.connection
 	c.arrival = l.Arrival
@@ -45,8 +43,6 @@ func (e *Engine) arrived(data map[string]string, l *ledger.Ledger) {
 	}
 }
 
-// selfTest judges, after each answer of Alertmanager, whether alerts reach Drydock, and reports
-// changes. It returns the result for the ledger.
 func (p *pass) selfTest() selftest.Result {
 	c := &p.connection
 	if p.word == nil || !p.word.AskedAt.After(c.memory.At) {
@@ -76,8 +72,7 @@ func (p *pass) selfTest() selftest.Result {
 	return c.is
 }
 
-// awaitsArrival reports whether the ledger must be read again, because another replica may have
-// written a later arrival of the self-test's alert.
+// awaitsArrival reports whether another replica may have written a later arrival into the ledger.
 func (e *Engine) awaitsArrival() bool {
 	at := e.connection.arrival
 	if e.Posts != nil {
@@ -86,10 +81,8 @@ func (e *Engine) awaitsArrival() bool {
 	return selftest.AwaitsArrival(e.connection.is, at, e.Clock.Now())
 }
 
-// saveOverArrival saves a ledger again after a conflict, if only the arrival time of the
-// self-test's alert differs in the store. Any replica may write that time at any moment. All other
-// data is unchanged, so the caller's decision is still right. In all other cases it returns the
-// conflict.
+// saveOverArrival saves again after a conflict, if only the arrival time of the self-test's alert
+// differs. Any replica may write that time at any moment, and no decision depends on it.
 func (e *Engine) saveOverArrival(ctx context.Context, l *ledger.Ledger, conflict error) (string, error) {
 	data, version, err := e.Store.Load(ctx)
 	if err != nil || e.stored == nil || !maps.Equal(withoutArrival(data), withoutArrival(e.stored)) {
@@ -107,8 +100,6 @@ func withoutArrival(data map[string]string) map[string]string {
 	return data
 }
 
-// trySave cuts the ledger to the size that a ConfigMap allows, and saves it. If only the arrival
-// time of the self-test's alert changed in the meantime, that is not a conflict.
 func (e *Engine) trySave(ctx context.Context, l *ledger.Ledger, version string) (string, error) {
 	if e.lacksCharge() != "" {
 		return "", ErrNotInCharge
@@ -124,7 +115,6 @@ func (e *Engine) trySave(ctx context.Context, l *ledger.Ledger, version string) 
 	return v, err
 }
 
-// selfTestMetrics are the metrics of the self-test.
 type selfTestMetrics struct{ state, arrival *prometheus.GaugeVec }
 
 func newSelfTestMetrics() selfTestMetrics {
@@ -138,8 +128,6 @@ func newSelfTestMetrics() selfTestMetrics {
 	}
 }
 
-// setSelfTest sets the state. An empty state means that no self-test is configured, and counts as
-// unknown.
 func (m *metrics) setSelfTest(state selftest.State, arrival time.Time) {
 	if state == "" {
 		state = selftest.Unknown

@@ -9,8 +9,7 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// recordOutcome writes a call's outcome on the Node and does nothing else. It is used while the
-// engine stops.
+// recordOutcome is used while the engine stops.
 func (e *Engine) recordOutcome(ctx context.Context, c called) error {
 	n, err := e.Fleet.Node(ctx, c.of.node)
 	if err != nil {
@@ -23,13 +22,11 @@ func (e *Engine) recordOutcome(ctx context.Context, c called) error {
 	return err
 }
 
-// outcomeOf returns the change that writes the call's outcome into the record. It returns nil if
-// there is nothing to write.
 func (e *Engine) outcomeOf(s *lifecycle.State, c called) *NodeChange {
 	k := kindOf(c.of.kind)
 	for _, one := range e.Config.Subjects(k.of, s.Journal) {
 		// The outcome is needed only for a call that must not be repeated. The next leader repeats
-		// the other calls in any case: giving leadership back, and repeatable steps.
+		// the other calls in any case.
 		if r := one.Record; one.Name == c.of.name && r != nil && r.Phase == remediations.PhaseActing && r.Back == nil && e.Config.Remediation(r.Step.Name).Once {
 			return change(s, one.Key, k.decide(e, &subject{State: s, Subject: one, of: c.of, m: &targetMemory{}}, e.Clock.Now()))
 		}
@@ -37,13 +34,11 @@ func (e *Engine) outcomeOf(s *lifecycle.State, c called) *NodeChange {
 	return nil
 }
 
-// graceful is how long a stopping engine waits for running calls, so that it can write their
-// outcomes.
+// graceful is how long a stopping engine waits for running calls, to write their outcomes.
 const graceful = 5 * time.Second
 
-// finish waits up to graceful for running calls and writes their outcomes, so that the next leader
-// knows them. Another replica may already be the leader. That does no harm, because each write is
-// checked against the Node's resourceVersion.
+// finish may run while another replica is already the leader. That does no harm, because each write
+// is checked against the Node's resourceVersion.
 func (e *Engine) finish(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), graceful)
 	defer cancel()

@@ -14,35 +14,31 @@ import (
 	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// Approval names the sidecar that a step approves. Such a sidecar keeps its pod waiting until it is
-// approved.
+// Approval names the sidecar that a step approves. The sidecar keeps its pod waiting until then.
 type Approval struct {
 	Provider string
-	// Pod is the pod, with the UID that it had when the step was decided. Node is the node that
-	// runs the pod. Task is the ID of the task that the approval sends to the sidecar.
+	// Pod has the UID from when the step was decided. Task is the ID that the approval sends to the
+	// sidecar.
 	Pod  remediations.Pod
 	Node string
 	Task string
 }
 
-// Sidecars observes the sidecars of pods, and approves them. Such a sidecar keeps its pod waiting
-// until it is approved.
+// Sidecars observes and approves the sidecars that keep their pods waiting.
 type Sidecars interface {
-	// Hosts returns the node that runs the pod. It is empty if no node runs the pod, or if the pod
-	// does not exist.
+	// Hosts returns the node that runs the pod, or an empty name if there is none.
 	Hosts(ctx context.Context, p remediations.Pod) (node string, err error)
-	// Look reads the pod, the pod's owner, and the health that the sidecar reports. It does not
-	// fail: the observation names what could not be read. It changes nothing.
+	// Look reads the pod, its owner, and the health that the sidecar reports. It does not fail: the
+	// observation names what could not be read.
 	Look(ctx context.Context, provider string, p remediations.Pod) sidecar.Observation
-	// Approve observes the sidecar again, calls mayStill at the last moment, and then approves the
-	// sidecar. The outcome is never empty. The error is why the approval was not accepted.
+	// Approve observes the sidecar again, calls mayStill at the last moment, and then approves it.
+	// The outcome is never empty. The error is why the approval was not accepted.
 	Approve(ctx context.Context, a Approval, mayStill func() error) (remediations.CallOutcome, error)
 }
 
-// sidecarsNamed bounds how many sidecars the ledger names whose repair ran out of attempts.
+// sidecarsNamed bounds how many sidecars without attempts left the ledger names.
 const sidecarsNamed = 20
 
-// sidecars is the kind whose targets are the sidecars of a node's pods.
 var sidecars = kind{
 	of: remediations.KindSidecar, sinceSeen: true,
 	carrier: (*Engine).hosts,
@@ -77,7 +73,6 @@ var sidecars = kind{
 	counted: (*pass).countSidecar,
 }
 
-// approve starts the call that approves the sidecar.
 func (p *pass) approve(t *subject, d lifecycle.Decision) string {
 	r := d.Record
 	intent, key := *r.Intent, t.Key
@@ -95,8 +90,7 @@ func (p *pass) approve(t *subject, d lifecycle.Decision) string {
 	return intent.ID
 }
 
-// countSidecar counts the sidecars under repair, for the limit on them. It also collects the
-// sidecars whose repair ran out of attempts, because a person must check them.
+// countSidecar also collects the sidecars that ran out of attempts: a person must check them.
 func (p *pass) countSidecar(t *subject, r *remediations.Record, d lifecycle.Decision, wrote bool) {
 	p.tallied(r, d)
 	switch {
@@ -118,13 +112,12 @@ func (p *pass) countSidecar(t *subject, r *remediations.Record, d lifecycle.Deci
 	}
 }
 
-// hostsAsked bounds how many pods one poll of Alertmanager looks up in the API server. The next
-// poll looks up further pods.
+// hostsAsked bounds the pods that one poll looks up in the API server. The next poll looks up
+// others.
 const hostsAsked = 32
 
-// hosts returns a function that finds the Node where an alert about a pod is written. That is the
-// Node that already shows the alert, or else the Node that runs the pod. The result is empty if
-// there is none, or if it is unknown now.
+// hosts prefers the Node that already shows the alert to the Node that runs the pod. The result is
+// empty if neither is known.
 func (e *Engine) hosts(ctx context.Context) func(fingerprint, pod string) string {
 	if e.Sidecars == nil {
 		return func(string, string) string { return "" }
@@ -161,8 +154,6 @@ func (e *Engine) hosts(ctx context.Context) func(fingerprint, pod string) string
 	}
 }
 
-// lookAtSidecar returns the function that observes the sidecar through the policy's provider. It
-// returns nil if no provider is known.
 func (p *pass) lookAtSidecar(t *subject, d lifecycle.Decision) func(ctx context.Context, began time.Time) any {
 	policy := d.Policy
 	if policy == nil && t.Record != nil {
@@ -179,8 +170,6 @@ func (p *pass) lookAtSidecar(t *subject, d lifecycle.Decision) func(ctx context.
 	}
 }
 
-// sawSidecar completes the new observation with what earlier observations of the same container
-// showed.
 func (p *pass) sawSidecar(t *subject) {
 	g := t.m.seen.(*sidecar.Observation)
 	g.Follow(p.gates[t.Name])
@@ -190,8 +179,6 @@ func (p *pass) sawSidecar(t *subject) {
 	p.transition(t)
 }
 
-// transition sends an Event when a sidecar is no longer ready, and when it is ready again. Other
-// changes of its health need no Event.
 func (p *pass) transition(t *subject) {
 	g, m := t.m.seen.(*sidecar.Observation), t.m
 	switch {
@@ -206,7 +193,6 @@ func (p *pass) transition(t *subject) {
 	}
 }
 
-// regarding sends the same Event about the pod and about the object that owns the pod.
 func (e *Engine) regarding(g *sidecar.Observation, event Event) {
 	event.About = &remediations.Object{APIVersion: "v1", Kind: "Pod", Namespace: g.Pod.Namespace, Name: g.Pod.Name, UID: g.Pod.UID}
 	e.Events.Event("", event)

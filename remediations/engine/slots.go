@@ -12,14 +12,12 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// slotYoung is how old a slot may be without its intent. A slot is a repair's place in the ledger,
-// and is taken before the intent is written. This age is longer than the lifetime of an intent and
-// the time of a write to the API server together.
+// slotYoung is how old a slot in the ledger may be without an intent on its Node. It is longer than
+// the lifetime of an intent and a write to the API server together.
 const slotYoung = 30 * time.Second
 
-// sweep frees slots in the ledger whose Node shows no repair in progress: the intent was never
-// written, or the slot could not be freed at the repair's end. Before it frees a slot, it reads the
-// Node from the API server, because the cache may be behind.
+// sweep frees slots whose Node shows no repair in progress. It first reads the Node from the API
+// server, because the cache may be behind.
 func (p *pass) sweep() {
 	if p.ledger == nil || len(p.ledger.Slots) == 0 {
 		return
@@ -49,8 +47,8 @@ func (p *pass) sweep() {
 		if replaced && outlives[slot.Repair] {
 			continue // the machine is being replaced, and the ledger has its repair as an orphan
 		}
-		// A young slot stays. The replica that took it may have lost the leadership since, and may
-		// still write the intent.
+		// A young slot stays: the replica that took it may have lost the leadership, and may still
+		// write the intent.
 		if replaced || ((stuck || !occupied(live, p.Config.Registry.ReadJournal(live), slot)) && p.now.Sub(slot.Since) > slotYoung) {
 			p.Log.Info("freeing a slot of the ledger that no repair uses", "node", slot.Node, "repair", slot.Repair, "policy", slot.Policy, "nodeGone", gone)
 			if replaced {
@@ -66,8 +64,8 @@ func (p *pass) sweep() {
 	}
 }
 
-// unknownSlot reports, once, that the ledger has a slot for a kind of target that this version of
-// Drydock does not know. The slot stays. The version that took it, or a person, must free it.
+// unknownSlot reports, once, a slot for a kind of target that this version does not know. The slot
+// stays: the version that took it, or a person, must free it.
 func (p *pass) unknownSlot(slot ledger.Slot) {
 	key := string(slot.Kind) + "/" + slot.Node + "/" + slot.Repair
 	if p.unknownSlots[key] {
@@ -78,17 +76,15 @@ func (p *pass) unknownSlot(slot ledger.Slot) {
 	p.Events.Event("", Event{Warning: true, Reason: "SlotUnknown", Action: slot.Repair, Note: fmt.Sprintf("the ledger has a slot for the kind of target %.40q, which this version of Drydock does not know (Node %s, repair %s); the slot counts for the limits until the version that took it frees it", slot.Kind, slot.Node, slot.Repair)})
 }
 
-// stuck reports whether the slot may be freed although the Node still shows the slot's repair as
-// running. All of this must hold: the deadline of the repair passed long ago, the end of the repair
-// cannot be written on the Node, and no call is running.
+// stuck reports whether the slot may be freed although the Node still shows the repair as running:
+// its deadline passed long ago, its end cannot be written, and no call is running.
 func (m *memory) stuck(now time.Time, j remediations.Journal, slot ledger.Slot) bool {
 	r := j.Record
 	return slot.Kind == "" && m != nil && r != nil && r.ID == slot.Repair && r.Phase.InFlight() && m.writes.lasting(now) && m.work == nil &&
 		(m.call == nil || m.call.Outcome != "") && now.Sub(r.Deadline) > remediations.OverdueFor
 }
 
-// occupied reports whether the Node shows the slot's repair as in progress. If the repair's record
-// cannot be read, the Node's phase label decides.
+// occupied uses the phase label if the repair's record cannot be read.
 func occupied(n *corev1.Node, j remediations.Journal, slot ledger.Slot) bool {
 	r, key := j.Record, remediations.NodeRepairKey
 	if slot.Kind == remediations.KindLocation {
@@ -100,9 +96,8 @@ func occupied(n *corev1.Node, j remediations.Journal, slot ledger.Slot) bool {
 	return r != nil && r.Phase.InFlight() && r.ID == slot.Repair
 }
 
-// superseded reports the end of a repair whose Node was deleted in the meantime. First it saves the
-// interrupted attempt in the ledger, because the same machine may register again. Its next repair
-// then continues the plan. It returns false if the ledger could not be saved.
+// superseded first saves the interrupted attempt of a deleted Node, because the same machine may
+// register again and then continues the plan. If it returns false, nothing was saved.
 func (p *pass) superseded(slot ledger.Slot) bool {
 	if l := p.ledger.Clone(); l.Interrupted(p.Config, slot, p.now) && p.save(l) != nil {
 		return false
@@ -115,9 +110,8 @@ func (p *pass) superseded(slot ledger.Slot) bool {
 	return true
 }
 
-// recordGone reports a repair that has a slot and has not ended, but whose record is no longer on
-// its Node. The repair's changes on the Node stay there, especially a cordon. Only this Event
-// reports them.
+// recordGone reports a repair whose record is no longer on its Node. What the repair changed stays
+// there, especially a cordon, and only this Event reports it.
 func (p *pass) recordGone(slot ledger.Slot, j remediations.Journal) {
 	if slices.ContainsFunc(j.History, func(e remediations.Entry) bool { return e.ID == slot.Repair || !e.Ended.Before(slot.Since) }) {
 		return // nothing to report: the repair has ended, or a person has reset it
@@ -132,10 +126,8 @@ func (p *pass) recordGone(slot ledger.Slot, j remediations.Journal) {
 	})
 }
 
-// unreserve frees a slot if its intent was certainly not written. It saves the ledger as it was
-// before the slot was taken, so that no other repair waits for this one. It reports whether that
-// succeeded. If the intent may have been written, the slot stays until sweep finds no repair on the
-// Node.
+// unreserve frees a slot if its intent was certainly not written. Otherwise the slot stays until
+// sweep finds no repair on the Node.
 func (p *pass) unreserve(before *ledger.Ledger, node string) bool {
 	if !p.remember(node).unwritten || p.save(before.Clone()) != nil {
 		return false
@@ -144,9 +136,8 @@ func (p *pass) unreserve(before *ledger.Ledger, node string) bool {
 	return true
 }
 
-// vacate removes the Node's repair from the count of this pass. The Node stays counted if the
-// ledger has another slot for the same Node name. That slot belongs to a repair that is replacing
-// the Node's earlier machine.
+// vacate keeps the Node counted if the ledger has another slot for its name: that repair is
+// replacing the Node's earlier machine.
 func (p *pass) vacate(node string) {
 	if p.ledger == nil || p.ledger.SlotOf(node) == nil {
 		p.fleet.Vacate(node)

@@ -15,20 +15,18 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// All decisions depend on sources: Alertmanager, the cache of Nodes, the leases, and the ledger.
-// Each source may stop delivering without an error. The store behind it may also go back to an
-// older state, for example when etcd is restored from a backup.
+// All decisions depend on these sources. Each may stop delivering without an error. The store
+// behind it may also go back to an older state, for example when etcd is restored from a backup.
 
 const (
 	// LookLongest bounds one query of Alertmanager. A replica that has not answered by then counts
 	// as unreachable.
 	LookLongest = 25 * time.Second
-	// unseenFor is how long a write may be missing from the cache of Nodes before the cache counts
-	// as behind.
+	// unseenFor is how long the cache may miss a write before it counts as behind.
 	unseenFor = 30 * time.Second
 )
 
-// The names of the sources, as in the metric drydock_source_last_answer_timestamp_seconds.
+// The names of the sources in drydock_source_last_answer_timestamp_seconds.
 const (
 	sourceAlertmanager = "alertmanager"
 	sourceNodes        = "nodes"
@@ -37,12 +35,10 @@ const (
 	sourceLoop         = "loop"
 )
 
-// sources are the names of all sources.
 var sources = []string{sourceAlertmanager, sourceNodes, sourceLeases, sourceLedger, sourceLoop}
 
-// LookWithin queries the Alertmanagers and gives up a query that takes too long, even if the source
-// ignores its context. last is the previous answer, and is nil if there is none. If longest is
-// zero, there is no time limit: the source of a simulation answers immediately.
+// LookWithin gives up a query that takes too long, even if the source ignores its context. last may
+// be nil. If longest is zero, there is no time limit: a simulation answers immediately.
 func LookWithin(ctx context.Context, c clock.Clock, source AlertSource, longest time.Duration, last *alerts.Snapshot) []alerts.Replica {
 	if longest == 0 {
 		return source.Look(ctx)
@@ -69,54 +65,39 @@ func LookWithin(ctx context.Context, c clock.Clock, source AlertSource, longest 
 	return out
 }
 
-// outside is what the engine remembers about its data sources, to compare it with their next
-// answers. All of it may be lost.
+// outside is what the engine remembers to compare with the next answers. All of it may be lost.
 type outside struct {
 	unshown unshown
-	// endsMet are alerts that the last poll still brought, although their Node shows that they have
-	// ended. The key is the Node's UID and the alert's fingerprint. The value is the time at which
-	// this process first saw the end.
+	// endsMet has when this process first saw that an alert has ended that polls still bring, by
+	// the Node's UID and the alert's fingerprint.
 	endsMet map[[2]string]time.Time
-	// shown are the versions of the Nodes that the cache showed last, by name. ledgerKnown is the
-	// last known version of the ledger.
+	// shown are the versions that the cache showed last, by Node. ledgerKnown is the ledger's last
+	// version.
 	shown       map[string]version
 	ledgerKnown string
-	// stale is why this pass cannot trust the cache of Nodes. It is empty if the pass can trust it.
-	stale string
-	// alertsOut is the outage of all Alertmanagers together.
+	// stale is why this pass cannot trust the cache of Nodes, or empty.
+	stale     string
 	alertsOut outage
-	// writes is whether the API server accepts Drydock's writes on Nodes.
-	writes Writes
-	// aside is the outage that lasts while this installation is not in charge of the cluster. It is
-	// zero while the installation is in charge.
-	aside outage
-	// asideSaid is the reason why this installation is not in charge, as last written into the
-	// ledger.
+	writes    Writes
+	// aside is zero while this installation is in charge of the cluster.
+	aside     outage
 	asideSaid string
-	// nodesNew is true if the cache of Nodes has brought a change since the last pass.
-	nodesNew bool
-	// back describes how the API server's store went back to an older state, for example by a
-	// restore of etcd. It is nil if that did not happen, or was long ago.
-	back *ledger.WentBack
-	// unknownSlots are the slots of unknown kinds that were already reported.
+	nodesNew  bool
+	// back describes how etcd went back to an older state, for example by a restore. It is nil if
+	// that did not happen, or was long ago.
+	back         *ledger.WentBack
 	unknownSlots map[string]bool
-	// fieldsSaid are the unknown fields of the ledger that were already logged.
-	fieldsSaid string
-	// writesDone counts the writes that succeeded. hurries counts the passes in a row that wrote
-	// nothing and requested another pass soon.
+	fieldsSaid   string
+	// hurries counts the passes in a row that wrote nothing and requested another pass soon.
 	writesDone, hurries int
 }
 
-// unshown has the alerts from polls that were queued or written, and that the cache of Nodes does
-// not show yet.
 type unshown struct {
-	// adopted are the alerts from a poll that were queued for writing and that the cache does not
-	// show yet. The first part of the key is the Node's name and UID, the second is the alert's
-	// fingerprint.
+	// adopted are alerts from polls that the cache does not show yet, by the Node's name and UID,
+	// and by the alert's fingerprint.
 	adopted map[[2]string]adopted
-	// stale is an alert that the Node has in the API server, but not in the cache: the cache is
-	// behind. refused is an alert that the Node does not have in the API server either: the write
-	// fails.
+	// stale is an alert that the API server has and the cache lacks. refused is one that the API
+	// server lacks too: the write fails.
 	stale, refused unshownOn
 }
 
@@ -130,7 +111,7 @@ type unshownOn struct {
 	since       time.Time
 }
 
-// behind returns why the cache of Nodes cannot be trusted. It returns an empty string if it can.
+// behind returns why the cache of Nodes cannot be trusted, or an empty string.
 func (e *Engine) behind(now time.Time) string {
 	on, since := e.unshown.stale.node, e.unshown.stale.since
 	for name, m := range e.wrote {
@@ -144,8 +125,8 @@ func (e *Engine) behind(now time.Time) string {
 	return fmt.Sprintf("the watch of Nodes is behind: it does not show what was written on Node %s at %s", on, remediations.Instant(since).Format(time.RFC3339))
 }
 
-// readopt returns the alert, its key in adopted, and the time at which a poll first queued it.
-// Otherwise each poll would restart that time while the cache does not show the alert.
+// readopt keeps the time at which a poll first queued the alert. Otherwise each poll would restart
+// it.
 func (u *unshown) readopt(n *corev1.Node, a remediations.Alert, now time.Time) (alert remediations.Alert, key [2]string, since time.Time) {
 	key = [2]string{n.Name + "/" + string(n.UID), a.Fingerprint}
 	if was, again := u.adopted[key]; again && was.alert.Policy == a.Policy {
@@ -154,8 +135,8 @@ func (u *unshown) readopt(n *corev1.Node, a remediations.Alert, now time.Time) (
 	return a, key, now
 }
 
-// compare reads one Node from the API server, if a queued alert has been missing from the cache for
-// too long. The Node shows whether the cache is behind, or whether the alert cannot be written.
+// compare reads one Node from the API server, to see whether the cache is behind, or the alert
+// cannot be written.
 func (e *Engine) compare(ctx context.Context, now map[[2]string]adopted, nodes map[[2]string]*corev1.Node) {
 	e.unshown.adopted = now
 	was := e.unshown
@@ -186,8 +167,8 @@ func (e *Engine) compare(ctx context.Context, now map[[2]string]adopted, nodes m
 	}
 }
 
-// unanswered returns an error text if no Alertmanager has answered for some time. Then no alert can
-// be confirmed. Otherwise it returns an empty string.
+// unanswered returns a text if no Alertmanager has answered for some time: no alert can then be
+// confirmed.
 func (o *outage) unanswered(now time.Time) string {
 	if !o.lasting(now) {
 		return ""
@@ -195,8 +176,6 @@ func (o *outage) unanswered(now time.Time) string {
 	return fmt.Sprintf("no Alertmanager has answered since %s: %v", remediations.Instant(o.since).Format(time.RFC3339), o.err)
 }
 
-// because returns why with a colon before it, to end a sentence. If why is empty, it returns an
-// empty string.
 func because(why string) string {
 	if why == "" {
 		return ""
@@ -204,15 +183,14 @@ func because(why string) string {
 	return ": " + why
 }
 
-// version is the UID and resourceVersion of an object as this process last saw it.
 type version struct {
 	uid string
 	rv  string
 }
 
-// wentBack handles an API server that returned an older state than this process has seen, for
-// example after a restore of etcd. It holds all disruptive steps for as long as a step may take,
-// because the older state may lack the records of recent steps.
+// wentBack handles an API server that returned an older state, for example after a restore of etcd.
+// It holds all disruptive steps for as long as a step may take, because the older state may lack
+// the records of recent steps.
 func (e *Engine) wentBack(what string, at time.Time) {
 	now, until := e.Clock.Now(), at.Add(e.Config.LongestWait())
 	if e.back != nil && !until.After(e.back.Until) || !until.After(now) {
@@ -232,15 +210,12 @@ func (e *Engine) wentBack(what string, at time.Time) {
 	}
 }
 
-// olderVersion reports whether resourceVersion a is older than b. If the two cannot be compared, a
-// does not count as older.
+// olderVersion is false if the two cannot be compared.
 func olderVersion(a, b string) bool {
 	c, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && c < 0
 }
 
-// compareNodes compares the Nodes' resourceVersions in the cache with those that the cache showed
-// before, and detects an older state.
 func (e *Engine) compareNodes(nodes []*corev1.Node, gone []string) {
 	e.nodesNew = e.nodesNew || len(nodes)+len(gone) > 0
 	for _, n := range nodes {
@@ -255,8 +230,6 @@ func (e *Engine) compareNodes(nodes []*corev1.Node, gone []string) {
 	}
 }
 
-// compareLedger compares the ledger's resourceVersion with the last one that this process knew, and
-// detects an older state.
 func (e *Engine) compareLedger(rv string) {
 	if e.ledgerKnown != "" && olderVersion(rv, e.ledgerKnown) {
 		e.wentBack(fmt.Sprintf("the ledger has resourceVersion %s, and had %s before", rv, e.ledgerKnown), e.Clock.Now())
@@ -264,8 +237,7 @@ func (e *Engine) compareLedger(rv string) {
 	e.ledgerKnown = rv
 }
 
-// shownOn returns the Node and its decoded annotations. If the cache does not show this process's
-// own last write yet, it returns the written Node.
+// shownOn prefers this process's own last write to the cache.
 func (e *Engine) shownOn(node string) (*corev1.Node, remediations.Journal) {
 	n := e.roster.Node(node)
 	if n == nil {
@@ -276,10 +248,8 @@ func (e *Engine) shownOn(node string) (*corev1.Node, remediations.Journal) {
 }
 
 // judgeLost finds out why Nodes no longer show attempts whose calls were made. If the stored ledger
-// still shows the attempt, only the Node has lost it. If the ledger does not show the attempt
-// either, the API server has an older state, for example after a restore of etcd. Disruptive steps
-// are then held. A restore may raise the resourceVersions, so that they do not reveal it. Each
-// attempt is judged once.
+// lacks them too, the API server has an older state, and disruptive steps are held. A restore may
+// raise the resourceVersions, so that they do not reveal it. Each attempt is judged once.
 func (e *Engine) judgeLost(attempts []string) {
 	if e.ledger == nil {
 		return // without a ledger, a later pass judges
@@ -288,8 +258,8 @@ func (e *Engine) judgeLost(attempts []string) {
 		was := e.attempts[id]
 		_, j := e.shownOn(was.node)
 		e.attempts.dismiss(func(of string, _ attempted) bool { return of == id })
-		// The ledger may still know the repair although its record is missing on the Node. Then
-		// another writer has removed the record.
+		// If the ledger still knows the repair, another writer has removed the record from the
+		// Node.
 		if e.ledger.KnowsAttempt(was.repair, id) || j.UnderWay(was.repair) == nil && e.ledger.Knows(was.repair) {
 			continue
 		}
@@ -297,8 +267,6 @@ func (e *Engine) judgeLost(attempts []string) {
 	}
 }
 
-// goneBack writes into this pass's ledger whether the API server returned an older state than
-// before, as far as this process knows.
 func (e *Engine) goneBack(l *ledger.Ledger, now time.Time) {
 	if e.back != nil && now.After(e.back.Until) {
 		e.back = nil

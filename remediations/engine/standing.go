@@ -15,13 +15,12 @@ import (
 	"drydock.dev/drydock/remediations/targets/node"
 )
 
-// standsFor is how long a pass may use an earlier decision again before the core must decide again.
+// standsFor is how long an earlier decision may be used again.
 const standsFor = 5 * time.Minute
 
-// standing is a remembered decision that an open breaker holds the node, together with the inputs
-// of that decision. In a storm thousands of nodes are held this way. While the inputs stay the
-// same, a new decision would be equal, except for the breaker's count of nodes in its message. So
-// the pass uses the old decision again.
+// standing is a decision that an open breaker holds the node, with its inputs. In a storm thousands
+// of nodes are held this way. While the inputs stay the same, a new decision would differ only in
+// the breaker's count of nodes. So the pass uses the old one again.
 type standing struct {
 	d          lifecycle.Decision
 	node       *corev1.Node
@@ -30,21 +29,19 @@ type standing struct {
 	said       []alerts.Verdict
 	stop       fleet.Stop
 	at, before time.Time
-	// zone is the zone of the node. own is the ID of the silence that Drydock itself created for
-	// this repair.
+	// own is the ID of the silence that Drydock itself created for this repair.
 	zone, own string
-	// counts is true if a step of the alert's policy depends on how many nodes have the same fault.
+	// counts is true if a step depends on how many nodes have the same fault.
 	counts bool
 }
 
-// sighted reports whether Drydock can judge the whole fleet in this pass: it trusts the alerts, the
-// leases, the ledger and the cache of Nodes. Only then may a pass use an earlier decision again.
+// sighted reports whether this pass trusts the alerts, the leases, the ledger and the cache. Only
+// then may it use an earlier decision again.
 func (p *pass) sighted() bool {
 	return p.ledger != nil && p.ledger.Status.WentBack == nil && p.stale == "" && p.writes.Denied == "" && p.ledgerOut.since.IsZero() && p.leasesOut.since.IsZero() && p.heartbeats != nil && p.heartbeats.Blind() == "" &&
 		p.word != nil && p.word.BlindCause(p.Config) == "" && !p.fleet.Unjudged
 }
 
-// stand remembers the decision if the next pass may use it again.
 func (p *pass) stand(t *subject, d lifecycle.Decision) {
 	s, m := t.State, p.remember(t.of.node)
 	m.standing = nil
@@ -81,9 +78,8 @@ func (p *pass) stand(t *subject, d lifecycle.Decision) {
 	m.standing = was
 }
 
-// staleFrom returns when a condition of the Node becomes too old to confirm the alert, if nothing
-// renews it. Only conditions that the alert's policy reads count. Zero means that no such condition
-// becomes too old.
+// staleFrom returns when a condition that confirms the alert becomes too old, if nothing renews it.
+// Zero means never.
 func (p *pass) staleFrom(n *corev1.Node, a remediations.Alert) time.Time {
 	policy := p.Config.PolicyOf(a.Policy, n)
 	if policy == nil || policy.Witness == nil {
@@ -92,8 +88,6 @@ func (p *pass) staleFrom(n *corev1.Node, a remediations.Alert) time.Time {
 	return signs.StaleFrom(policy.Witness.Signs, n, p.now)
 }
 
-// counts reports whether a policy of these alerts has a step that depends on how many nodes have
-// the same fault.
 func (p *pass) counts(all []remediations.Alert) bool {
 	return slices.ContainsFunc(all, func(a remediations.Alert) bool {
 		policy := p.Config.Policy(a.Policy)
@@ -101,8 +95,7 @@ func (p *pass) counts(all []remediations.Alert) bool {
 	})
 }
 
-// held reports whether the same breaker still holds the node. If so, it updates the count of nodes
-// in the decision's message.
+// held reports whether the same breaker still holds the node, and updates the count in the message.
 func (s *standing) held(c *remediations.Config, by fleet.Stop) bool {
 	was := s.stop
 	if by == was {
@@ -117,17 +110,15 @@ func (s *standing) held(c *remediations.Config, by fleet.Stop) bool {
 	return true
 }
 
-// requested reports whether a person requested the repair. The decision about such a repair is not
-// used again. Any alert about the node can hold such a repair, not only the alerts of the repair's
-// policy.
+// requested reports whether a person requested the repair. Any alert about the node can hold such a
+// repair, so its decision is not used again.
 func requested(s *lifecycle.State) bool {
 	_, asks := s.Node.Annotations[remediations.RequestKey]
 	r := s.Journal.Record
 	return asks || (r != nil && r.Cause.Request != "")
 }
 
-// follows reports whether the Node is the same as at the decision, except for newer heartbeats. If
-// so, it keeps the newer Node.
+// follows reports whether only the Node's heartbeats have changed since the decision.
 func (s *standing) follows(n *corev1.Node) bool {
 	if s.node != n && signs.Same(s.node, n) && signs.NotBefore(n, s.node) && maps.Equal(s.node.Annotations, n.Annotations) {
 		s.node = n
@@ -135,8 +126,8 @@ func (s *standing) follows(n *corev1.Node) bool {
 	return s.node == n
 }
 
-// stands reports whether this pass uses the node's last decision again. If so, it counts that
-// decision as if it were made in this pass.
+// stands reports whether this pass uses the node's last decision again, and then counts it as if it
+// were made now.
 func (p *pass) stands(n *corev1.Node) bool {
 	m := p.memory[n.Name]
 	if m == nil || m.standing == nil {

@@ -5,15 +5,12 @@ import (
 	"time"
 )
 
-// stepTurns is the largest number of passes in one Step. If more are needed, the next Step makes
-// them.
+// stepTurns bounds the passes in one Step. The next Step makes the others.
 const stepTurns = 100
 
-// Step runs the loop once at the clock's time. A program that simulates the clock calls Step in
-// place of Start. Step makes passes until no work in other goroutines is left, and returns the time
-// until the next pass is due. work must run one of the functions that Options.Beside received. It
-// returns false if there is no such function. If poll is true, Step first queries Alertmanager, as
-// Start does at each PollInterval.
+// Step runs the loop once at the clock's time, and returns the time until the next pass is due. A
+// simulation calls Step in place of Start. work must run one of the functions that Options.Beside
+// received, and returns false if there is none. If poll is true, Step first queries Alertmanager.
 func (e *Engine) Step(ctx context.Context, poll bool, work func() bool) (next time.Duration) {
 	if e.led.IsZero() {
 		e.lead()
@@ -45,8 +42,6 @@ func (e *Engine) Step(ctx context.Context, poll bool, work func() bool) (next ti
 	return next
 }
 
-// workBeside runs all functions that Options.Beside received. It reports whether a result needs
-// another pass.
 func (e *Engine) workBeside(ctx context.Context, work func() bool) (brought bool) {
 	for work() {
 		for e.take(ctx) {
@@ -56,8 +51,6 @@ func (e *Engine) workBeside(ctx context.Context, work func() bool) (brought bool
 	return brought
 }
 
-// take handles one result of work outside the loop: an answer of Alertmanager, of a call, or of a
-// read. It returns false if there is none.
 func (e *Engine) take(ctx context.Context) bool {
 	select {
 	case l := <-e.looked:
@@ -72,9 +65,7 @@ func (e *Engine) take(ctx context.Context) bool {
 	return true
 }
 
-// Idle reports whether the engine has nothing to do: no node has a repair or an alert, and the
-// engine waits for nothing and holds nothing. A pass would decide nothing until a Node or an alert
-// changes.
+// Idle reports whether a pass would decide nothing until a Node or an alert changes.
 func (e *Engine) Idle() bool {
 	if e.ledger == nil || e.looking || e.lookDue || e.underway > 0 || !e.leasesOut.since.IsZero() {
 		return false

@@ -13,15 +13,13 @@ import (
 	"drydock.dev/drydock/remediations/routing"
 )
 
-// strayFor is how long an alert must be a stray (an alert that is meant for Drydock but matches no
-// policy) before Drydock reports it. For example, the Node that an alert names may have been
-// deleted a moment ago, and then the alert ends soon.
+// strayFor is how long an alert must match no policy before Drydock reports it. For example, its
+// Node may have been deleted a moment ago, and then the alert ends soon.
 const strayFor = 5 * time.Minute
 
-// strays are active alerts that are meant for Drydock, but that match no policy. They are routed to
-// Drydock's receiver and have the label that names a remediation. Usually that label has a typing
-// error, or another label does not name an existing Node. Drydock does nothing for them, and
-// reports one of them to people.
+// strays are active alerts that reach Drydock's receiver and match no policy. Usually the label
+// that names a remediation has a typing error, or another label names no existing Node. One of them
+// is reported.
 type strays struct {
 	first string
 	since time.Time
@@ -29,9 +27,8 @@ type strays struct {
 	told  bool
 }
 
-// stray reports whether the alert is meant for Drydock, but Drydock does nothing for it. An alert
-// is not a stray if its policy is off, has no provider, or does not select the Node, because the
-// policy was configured that way.
+// stray is false if the policy is off, has no provider, or does not select the Node: the policy was
+// configured that way.
 func stray(c *remediations.Config, a alerts.Alert, why remediations.Misroute) bool {
 	if !a.Active || !c.Meant(a.Labels) || !a.RoutedHere(c) {
 		return false
@@ -46,8 +43,7 @@ func stray(c *remediations.Config, a alerts.Alert, why remediations.Misroute) bo
 	return false
 }
 
-// saw takes the strays of one answer of Alertmanager, by fingerprint, and chooses the one to
-// report. It keeps the earlier choice as long as that alert is still a stray.
+// saw keeps the earlier choice as long as that alert still matches no policy.
 func (s *strays) saw(found map[string]alerts.Alert, c *remediations.Config, node func(name string) *corev1.Node, now time.Time) {
 	if _, still := found[s.first]; !still {
 		*s = strays{}
@@ -61,8 +57,7 @@ func (s *strays) saw(found map[string]alerts.Alert, c *remediations.Config, node
 	}
 }
 
-// strayWords returns a sentence for people about why no policy matches the alert. Label values are
-// quoted, so that a space in them is visible.
+// strayWords quotes label values, so that a space in them is visible.
 func strayWords(c *remediations.Config, labels map[string]string, node func(name string) *corev1.Node) string {
 	why := fmt.Sprintf("no policy matches its labels; its label %s is %.80q", remediations.RemediationLabel, labels[remediations.RemediationLabel])
 	for _, near := range routing.NearMisses(c, labels, node) {
@@ -74,8 +69,6 @@ func strayWords(c *remediations.Config, labels map[string]string, node func(name
 	return fmt.Sprintf("the alert %.80q is active and routed to Drydock, but Drydock does nothing for it: %s; correct the label in the rule, or set %s to \"none\" if Drydock is not to act on the alert", labels["alertname"], why, remediations.RemediationLabel)
 }
 
-// holdStrays adds the message about the stray to the holds that people see. If the same hold
-// already has the message about an unrouted alert, holdStrays appends its message there.
 func (p *pass) holdStrays() {
 	s := &p.strays
 	if s.says == "" {

@@ -14,8 +14,8 @@ import (
 	"drydock.dev/drydock/remediations/targets/node"
 )
 
-// successors continues the repairs whose Node is gone because its machine was replaced. The records
-// of these repairs are no longer on any Node. Only the ledger has them, as orphans.
+// successors continues the repairs whose Node is gone because its machine was replaced. Only the
+// ledger still has their records.
 func (p *pass) successors() {
 	if p.ledger == nil {
 		return
@@ -76,8 +76,7 @@ func (p *pass) successor(o *ledger.Orphan, nodes []*corev1.Node) {
 	p.noteOrphan(o, m.replacement)
 }
 
-// noteOrphan copies from the provider's answer into the ledger what is still missing for the
-// replacement. So people need not look it up in the provider's system.
+// noteOrphan copies from the provider's answer what people would otherwise have to look up.
 func (p *pass) noteOrphan(o *ledger.Orphan, said *remediations.Replacement) {
 	if said == nil || !said.About(o.Record.Intent) {
 		return
@@ -110,9 +109,8 @@ func (p *pass) successorState(o *ledger.Orphan, m *memory, n *corev1.Node) *life
 	return s
 }
 
-// endOrphan writes how the repair ended. It first writes the end into the history of the
-// successor's Node, and then removes the repair from the ledger. If Drydock crashes before the
-// removal, endOrphan runs again and finds the end in the history.
+// endOrphan writes the end into the history of the new Node before it removes the repair from the
+// ledger. If Drydock crashes between the two, it finds the end in the history.
 func (p *pass) endOrphan(o *ledger.Orphan, n *corev1.Node, d lifecycle.Decision) {
 	e, about := d.Ended, ""
 	if n != nil {
@@ -148,8 +146,8 @@ func (p *pass) endOrphan(o *ledger.Orphan, n *corev1.Node, d lifecycle.Decision)
 	p.again = true
 }
 
-// replacing copies the ID of the repair's silence from the record into the ledger. Once the Node is
-// deleted, only the ledger still has the ID.
+// replacing copies the silence's ID into the ledger: once the Node is deleted, only the ledger has
+// it.
 func (p *pass) replacing(r *remediations.Record) {
 	if p.ledger == nil || r.Silence == "" {
 		return
@@ -164,8 +162,7 @@ func (p *pass) replacing(r *remediations.Record) {
 	}
 }
 
-// silenced remembers the silence that was created for a call, if the call's answer came after the
-// Node was deleted.
+// silenced remembers a silence whose call was answered after the Node was deleted.
 func (e *Engine) silenced(c lifecycle.Call) {
 	if e.ledger == nil || c.Silence == "" {
 		return

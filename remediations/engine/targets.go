@@ -13,39 +13,32 @@ import (
 	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// target identifies what a call or an observation is about: a node, or a sidecar or location whose
-// repair record is on that Node.
+// target is a node, or a sidecar or location whose repair record is on that node.
 type target struct {
 	node string
 	kind remediations.Kind
-	// name is the target's name among the targets of its kind (remediations.Subject). It is empty
-	// for the node itself.
+	// name is empty for the node itself.
 	name string
 }
 
-// targetMemory is what the engine remembers about a target between passes. All of it may be lost.
+// targetMemory is what the engine remembers between passes. All of it may be lost.
 type targetMemory struct {
 	call *lifecycle.Call
-	// wellSince is when the target became healthy, and is zero if the target is not healthy.
-	// wellHeard has, for each replica of Alertmanager, when the last Watchdog alert before
-	// wellSince arrived there.
+	// wellSince is zero if the target is not healthy. wellHeard has, for each Alertmanager, when
+	// the last Watchdog alert before wellSince arrived there.
 	wellSince time.Time
 	wellHeard alerts.Heard
-	// newID is the ID for the next repair. It is kept until a record contains it, because the
-	// ledger counts repairs by ID. So a write that is repeated after a conflict does not count
-	// twice.
+	// newID is the ID for the next repair. It is kept until a record has it, because the ledger
+	// counts repairs by ID: a write that is repeated after a conflict does not count twice.
 	newID   string
 	looking bool
-	// seen is the last observation of the target, with the type that its kind uses. It is nil
-	// before the first one. seenAt is when that observation began.
-	seen   any
-	seenAt time.Time
-	// took is the duration of that observation.
-	took time.Duration
-	// emitted are the Events that were already sent, by repair and reason.
+	// seen has the type that the kind uses, or is nil. seenAt is when that observation began.
+	seen    any
+	seenAt  time.Time
+	took    time.Duration
 	emitted Emitted
-	// waits is true once people were informed that the sidecar is not ready. pass is the number of
-	// the last pass that decided about the target.
+	// waits is true once people were informed that the sidecar is not ready. pass is the last pass
+	// that decided about the target.
 	waits bool
 	pass  int
 }
@@ -62,7 +55,6 @@ func (e *Engine) rememberTarget(of target) (m *targetMemory, known bool) {
 	return m, known
 }
 
-// forgetTargets drops the memory of targets that this pass did not decide about.
 func (e *Engine) forgetTargets() {
 	for of, m := range e.targets {
 		if m.pass != e.passes && !m.looking && (m.call == nil || m.call.Outcome != "") {
@@ -73,7 +65,6 @@ func (e *Engine) forgetTargets() {
 	maps.DeleteFunc(e.gates, func(_ string, g *sidecar.Observation) bool { return !g.Followed(now) })
 }
 
-// nextID returns the ID for the next repair.
 func (m *targetMemory) nextID(j remediations.Journal, fresh func() string) string {
 	if m.newID == "" || j.Knows(m.newID) {
 		m.newID = fresh()
@@ -81,7 +72,6 @@ func (m *targetMemory) nextID(j remediations.Journal, fresh func() string) strin
 	return m.newID
 }
 
-// found updates wellSince, the time when the target became healthy.
 func (m *targetMemory) found(d lifecycle.Decision, at time.Time) {
 	switch {
 	case !d.Well:
@@ -93,8 +83,6 @@ func (m *targetMemory) found(d lifecycle.Decision, at time.Time) {
 	}
 }
 
-// stateOf returns the input for a decision about one of the node's targets: the state of the node,
-// and what the engine remembers about the target.
 func (p *pass) stateOf(n *corev1.Node, of target, m *targetMemory) *lifecycle.State {
 	if of.kind == remediations.KindNode {
 		return p.state(n)
@@ -108,18 +96,16 @@ func (p *pass) stateOf(n *corev1.Node, of target, m *targetMemory) *lifecycle.St
 	return s
 }
 
-// recheck makes the next pass start no later than the decision requires.
 func (p *pass) recheck(d lifecycle.Decision) {
 	if !d.Recheck.IsZero() && d.Recheck.Before(p.next) {
 		p.next = d.Recheck
 	}
 }
 
-// maxLooks bounds how many targets of one kind are observed at the same time.
+// maxLooks bounds the targets of one kind that are observed at the same time.
 const maxLooks = 10
 
-// observe runs look in another goroutine. The function that look returns then runs in the loop's
-// goroutine, and handles the result.
+// observe runs look in another goroutine, and the function that look returns in the loop.
 func (p *pass) observe(of target, m *targetMemory, look func(ctx context.Context, began time.Time) (seen func())) {
 	if m.looking || p.looks[of.kind] >= maxLooks {
 		return
@@ -139,7 +125,6 @@ func (p *pass) observe(of target, m *targetMemory, look func(ctx context.Context
 	})
 }
 
-// tallied counts a repair that is on record, and the reason that holds it.
 func (p *pass) tallied(r *remediations.Record, d lifecycle.Decision) {
 	if r != nil {
 		p.tally.repairs[[2]string{r.Policy, string(r.Phase)}]++
@@ -149,8 +134,7 @@ func (p *pass) tallied(r *remediations.Record, d lifecycle.Decision) {
 	}
 }
 
-// label adds the phase label to the change c, if c changes one of the repair records on the Node.
-// The label shows the phase of the repair as it is after the change.
+// label adds the phase label as it is after the change c.
 func label(g remediations.Registry, n *corev1.Node, c *NodeChange) {
 	occupying := false
 	for key := range c.Annotations {

@@ -34,10 +34,8 @@ func (p *pass) readLease(node string) {
 	p.remember(node).lease = &lease
 }
 
-// readHeartbeats counts the leases of all nodes, at most once for each node that is decided about.
-// If another goroutine is already listing the leases, it waits for that list. If the last list
-// failed, it starts the next list in another goroutine and does not wait. A list that hangs must
-// not delay the decisions about all nodes.
+// readHeartbeats counts the leases at most once for each decision. If the last list failed, it does
+// not wait for the next one: a list that hangs must not delay the decisions about all nodes.
 func (p *pass) readHeartbeats() {
 	defer p.judgeInSight()
 	failing := !p.leasesOut.since.IsZero()
@@ -62,17 +60,15 @@ func (p *pass) readHeartbeats() {
 	}
 }
 
-// judgeInSight judges the breakers again in a pass that began blind, once Drydock can judge the
-// fleet. Otherwise a storm that began while Drydock was blind would stop no repair in the rest of
-// the pass.
+// judgeInSight judges the breakers again once the leases are read. Otherwise a storm that began
+// while Drydock could not judge the fleet would stop no repair in the rest of the pass.
 func (p *pass) judgeInSight() {
 	if p.fleet != nil && p.fleet.Unjudged && !p.blind() {
 		p.fleet.Judge(p.ledger, false, p.now)
 	}
 }
 
-// emitOnce sends an Event about the node once for each key and reason. If the key is empty, it
-// sends the Event once for each note.
+// emitOnce sends an Event once for each key and reason. If the key is empty, the note is the key.
 func (p *pass) emitOnce(node, key string, e Event) {
 	m := p.remember(node)
 	k := key + "|" + e.Reason
@@ -84,8 +80,6 @@ func (p *pass) emitOnce(node, key string, e Event) {
 	}
 }
 
-// holdFleet stores a hold of the whole fleet for this pass, with the message about the first node
-// that is held.
 func (p *pass) holdFleet(d lifecycle.Decision) {
 	if _, noted := p.holds[d.Reason]; noted {
 		return
@@ -101,15 +95,12 @@ func (p *pass) holdFleet(d lifecycle.Decision) {
 // also combines equal Events within six minutes.
 const holdAgain = 6 * time.Minute
 
-// toldHold is a fleet-wide hold that an Event has already reported: its message, and the time at
-// which it last held a repair.
+// toldHold is a hold that an Event has reported, and when it last held a repair.
 type toldHold struct {
 	message string
 	held    time.Time
 }
 
-// publish sets the gauges of the metrics, and saves the fleet-wide status in the ledger if it has
-// changed.
 func (p *pass) publish() {
 	now := p.Clock.Now()
 	if p.leaseOut.idle(now) {
@@ -158,8 +149,7 @@ func (p *pass) publish() {
 	_ = p.save(p.ledger.Clone())
 }
 
-// unreadLeases returns a message that the leases cannot be read, with the start of the failure. It
-// returns an empty string if they can be read, or if the failure is still short.
+// unreadLeases returns an empty string while the failure is short.
 func (p *pass) unreadLeases(now time.Time) string {
 	switch {
 	case p.leaseOut.lasting(now):
@@ -170,9 +160,8 @@ func (p *pass) unreadLeases(now time.Time) string {
 	return ""
 }
 
-// sameStatus reports whether the differences between two statuses are not worth a save of the
-// ledger. For example, a breaker that opens and a new reason of holds are worth a save. A changed
-// count is not.
+// sameStatus reports whether the differences are not worth a save of the ledger. A breaker that
+// opens is worth one. A changed count is not.
 func sameStatus(a, b ledger.Status) bool {
 	if !a.Admission.Same(b.Admission) || !maps.Equal(a.Sidecars, b.Sidecars) || !maps.Equal(a.Concerns, b.Concerns) || (a.WentBack == nil) != (b.WentBack == nil) || a.SelfTest.State != b.SelfTest.State || a.SelfTest.Message != b.SelfTest.Message || a.Mode != b.Mode || !maps.Equal(a.Limits, b.Limits) || (a.Blind == "") != (b.Blind == "") || len(a.Breakers) != len(b.Breakers) || len(a.Holds) != len(b.Holds) || !maps.Equal(a.Uncovered, b.Uncovered) || !slices.Equal(a.Contested, b.Contested) || (a.Aside == "") != (b.Aside == "") || (a.Denied == "") != (b.Denied == "") || len(a.Limited) != len(b.Limited) || !sameKeys(a.Unwritten, b.Unwritten) {
 		return false
@@ -202,7 +191,6 @@ func (p *pass) admission() *ledger.Admission {
 	return p.Admission()
 }
 
-// sameKeys reports whether both maps have the same keys. It ignores their values.
 func sameKeys(a, b map[string]string) bool {
 	if len(a) != len(b) {
 		return false
@@ -215,9 +203,8 @@ func sameKeys(a, b map[string]string) bool {
 	return true
 }
 
-// saysWhich reports whether the message of a hold with this reason must be reported again when it
-// changes. Only the message of CommonCause is reported again, because it names one node. Other
-// messages contain counts, which change all the time.
+// saysWhich is true if a changed message must be reported again. Only CommonCause names one node.
+// Other messages contain counts, which change all the time.
 func saysWhich(r remediations.Reason) bool { return r == remediations.ReasonCommonCause }
 
 func (p *pass) causeOf(s *lifecycle.State, r *remediations.Record) string {
@@ -227,8 +214,7 @@ func (p *pass) causeOf(s *lifecycle.State, r *remediations.Record) string {
 	return r.Cause.String()
 }
 
-// alertOf returns the alert that began the repair. It returns nil if a person requested the repair,
-// or if the alert is no longer on the Node.
+// alertOf returns nil if a person requested the repair, or if the alert is no longer on the Node.
 func alertOf(s *lifecycle.State, r *remediations.Record) *remediations.Alert {
 	for _, a := range s.Journal.Alerts {
 		if a.Fingerprint == r.Cause.Alert {

@@ -6,9 +6,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Trail identifies the repair that a log line is about. All log lines use the same keys. Together
-// with the fingerprint in the receiver's log line, they show the repair from the alert's arrival to
-// the proof.
+// Trail identifies the repair that a log line is about. All log lines use the same keys. With the
+// fingerprint in the receiver's log line, they show the repair from the alert's arrival to the
+// proof.
 type Trail struct{ Repair, Policy, Fingerprint, Intent, Pod, Location, Target string }
 
 func trailOf(r *remediations.Record) Trail {
@@ -56,8 +56,8 @@ func (t Trail) Log(log logr.Logger) logr.Logger {
 	return log
 }
 
-// Logged returns a Recorder that writes each Event into the log before it sends the Event. The log
-// line has the repair's trail, and it is there even if the API server is not reachable.
+// Logged returns a Recorder that logs each Event before it sends it. So the line is there even if
+// the API server is not reachable.
 func Logged(to Recorder, log logr.Logger) Recorder { return loggedEvents{to, log} }
 
 type loggedEvents struct {

@@ -9,22 +9,18 @@ import (
 	"drydock.dev/drydock/remediations/coverage"
 )
 
-// coverageEvery is the shortest time between two counts of the Nodes without a provider. A new Node
-// has that long to get a provider before it is counted.
+// coverageEvery is the shortest time between two counts. A new Node has that long to get a
+// provider.
 const coverageEvery = 5 * time.Minute
 
-// lastCount is the last count of the Nodes where a step has no provider, or more than one, by step.
 type lastCount struct {
 	at    time.Time
 	lacks map[string]coverage.Lack
-	// of is the version of the set of Nodes that were counted. While it stays the same, the count
-	// stays the same.
+	// of is the version of the set of Nodes that were counted.
 	of int
 }
 
-// uncovered returns, by step, on how many Nodes the step has no provider, or more than one. It
-// counts only after a change of the Nodes, and at most once per coverageEvery, because no decision
-// depends on the count.
+// uncovered counts rarely, because no decision depends on it.
 func (p *pass) uncovered() map[string]coverage.Lack {
 	c := &p.lastCount
 	if of := p.roster.Identities(); c.lacks == nil || (of != c.of && p.now.Sub(c.at).Abs() >= coverageEvery) {
@@ -40,14 +36,12 @@ func newUncoveredMetric() *prometheus.GaugeVec {
 	}, []string{"step"})
 }
 
-// setUncovered sets the metric drydock_nodes_uncovered for each step that a provider carries out.
 func (m *metrics) setUncovered(lacks map[string]coverage.Lack) {
 	for _, step := range m.served {
 		m.uncovered.WithLabelValues(step).Set(float64(lacks[step].Nodes))
 	}
 }
 
-// servedSteps returns the steps for nodes that the configured providers carry out.
 func servedSteps(c *remediations.Config) (steps []string) {
 	for _, p := range c.Providers {
 		for _, step := range p.Steps {

@@ -8,13 +8,13 @@ import (
 	"drydock.dev/drydock/remediations/routing"
 )
 
-// elsewhere are active alerts that match a policy, but that no Alertmanager routes to Drydock's
-// receiver. Drydock does nothing for them, because anyone who can post to Alertmanager's API can
-// create such an alert. But they may be meant for Drydock, so Drydock reports one of them.
+// elsewhere are active alerts that match a policy and that no Alertmanager routes to Drydock.
+// Drydock does nothing for them, because anyone who can post to Alertmanager's API can create one.
+// One of them is reported.
 type elsewhere struct {
 	first string
-	// says is the message about the alert with the lowest fingerprint, so that each pass reports
-	// the same alert.
+	// says is about the alert with the lowest fingerprint, so that each pass reports the same
+	// alert.
 	says string
 }
 

@@ -29,7 +29,6 @@ import (
 // The files node.go, locations.go and sidecars.go define how the kinds of targets differ. kinds.go
 // defines what each kind must provide.
 
-// subject is one target with all that a decision about it needs.
 type subject struct {
 	*lifecycle.State
 	remediations.Subject
@@ -37,8 +36,8 @@ type subject struct {
 	m  *targetMemory
 }
 
-// visit makes the decisions about all targets on the Node, first about the node itself. It makes
-// them one after the other, because a decision uses what the previous decision has written.
+// visit decides about the node first, then about its other targets one after the other, because a
+// decision uses what the previous one has written.
 func (p *pass) visit(n *corev1.Node) {
 	p.now = p.Clock.Now() // not the pass's beginning: in a storm a pass takes a while, and an intent must be young when its call is made
 	for _, k := range kinds {
@@ -51,7 +50,6 @@ func (p *pass) visit(n *corev1.Node) {
 	}
 }
 
-// drive makes one decision about the target and carries it out.
 func (p *pass) drive(k *kind, n *corev1.Node, one remediations.Subject) {
 	t := p.gather(k, n, one)
 	d := k.decide(p.Engine, t, p.now)
@@ -67,8 +65,6 @@ func (p *pass) drive(k *kind, n *corev1.Node, one remediations.Subject) {
 	k.counted(p, t, r, d, wrote)
 }
 
-// gather collects what is known about the target: the Node as it was last written, its journal, the
-// ledger, the answers of Alertmanager, and the last observations.
 func (p *pass) gather(k *kind, n *corev1.Node, one remediations.Subject) *subject {
 	n = p.latest(n) // the previous target may have changed the Node
 	of := target{n.Name, k.of, one.Name}
@@ -79,8 +75,8 @@ func (p *pass) gather(k *kind, n *corev1.Node, one remediations.Subject) *subjec
 	return &subject{State: s, Subject: one, of: of, m: m}
 }
 
-// read makes those reads that the decision asks for and that are quick enough for the loop. It
-// reports whether the core must decide again with the results.
+// read makes the reads that are quick enough for the loop. It reports whether the core must decide
+// again.
 func (p *pass) read(t *subject, d lifecycle.Decision) (again bool) {
 	surveyed := d.Ask.Survey && p.survey(t.State, d)
 	if d.Ask.Lease {
@@ -92,9 +88,7 @@ func (p *pass) read(t *subject, d lifecycle.Decision) (again bool) {
 	return d.Ask.Lease || d.Ask.Heartbeats || surveyed
 }
 
-// ask starts the slower reads that the decision asks for, in other goroutines: the query of
-// Alertmanager, the observation of the target, and the question to the provider. Each answer causes
-// another pass.
+// ask starts the slower reads in other goroutines. Each answer causes another pass.
 func (p *pass) ask(k *kind, t *subject, d *lifecycle.Decision) {
 	if k.ask != nil {
 		k.ask(p, t, d)
@@ -118,7 +112,7 @@ func (p *pass) ask(k *kind, t *subject, d *lifecycle.Decision) {
 	p.follow(t.of, t.Record, k.object(t), *d)
 }
 
-// apply carries out the decision. It reports whether the decision's write is durable.
+// apply reports whether the decision's write is durable.
 func (p *pass) apply(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
 	switch {
 	case d.Superseded != nil:
@@ -153,10 +147,9 @@ func (p *pass) apply(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
 	return false
 }
 
-// issue first takes a slot (the repair's place under the limits) in the ledger, if the kind has
-// slots. Then it writes the intent on the Node. Last it starts the call. Each action begins only
-// after the previous write is durable. So a crash may leave a slot or an intent behind, but never a
-// call without a record.
+// issue takes a slot in the ledger, then writes the intent on the Node, then starts the call. Each
+// begins only after the previous write is durable: a crash may leave a slot or an intent behind,
+// but never a call without a record.
 func (p *pass) issue(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
 	r, before := d.Record, p.ledger
 	if k.slots != nil && !p.takeSlot(k, t, d) {
@@ -179,8 +172,7 @@ func (p *pass) issue(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
 	return true
 }
 
-// takeSlot reserves the repair's slot in the ledger. It returns true if the slot was saved and the
-// decision is still young enough for its call.
+// takeSlot returns true if the slot was saved and the decision is still young enough for its call.
 func (p *pass) takeSlot(k *kind, t *subject, d lifecycle.Decision) bool {
 	if k.slots.mayTake != nil && !k.slots.mayTake(p, t, d) {
 		return false
@@ -197,7 +189,6 @@ func (p *pass) takeSlot(k *kind, t *subject, d lifecycle.Decision) bool {
 	return p.Clock.Now().Sub(p.now) <= p.core.intentGood // if not, the intent would be too old to act on, and is not written
 }
 
-// verify writes the call's answer into the record. From then on, the repair waits for its proof.
 func (p *pass) verify(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
 	if !p.persist(t, d) {
 		return false
@@ -212,7 +203,6 @@ func (p *pass) verify(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
 	return true
 }
 
-// hold writes on the Node what holds the repair, and sends an Event about it.
 func (p *pass) hold(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
 	was, r := t.Record, cmp.Or(d.Record, t.Record)
 	if k.slots != nil && d.Reason == remediations.ReasonObserving && !p.spoken(d.Policy, was) {

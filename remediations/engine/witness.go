@@ -11,21 +11,20 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// Witness reads the signs of a fault that the Node itself does not show. It does not read leases:
-// the engine reads them through Fleet.
+// Witness reads the signs of a fault that the Node does not show. The engine itself reads leases,
+// through Fleet.
 type Witness interface {
 	// Testify reads the sign and changes nothing. If the sign cannot be read, it returns Unknown
 	// and the reason.
 	Testify(ctx context.Context, m Machine, s signs.Sign) signs.Testimony
 }
 
-// witnessesAtOnce bounds the nodes whose signs are read at the same time. Without this limit, a
-// thousand alerts would cause a thousand requests together.
+// witnessesAtOnce bounds the nodes whose signs are read at the same time: a thousand alerts would
+// otherwise cause a thousand requests together.
 const witnessesAtOnce = 8
 
-// readWitness reads, in another goroutine, the signs that the policy's witness needs and that the
-// Node does not show. It does nothing if the signs of too many nodes are being read. A later pass
-// then tries again.
+// readWitness does nothing if the signs of too many nodes are being read. A later pass then tries
+// again.
 func (p *pass) readWitness(m *memory, n *corev1.Node, signs []signs.Sign) {
 	if m.testifying || p.testimonies >= witnessesAtOnce {
 		return
@@ -44,8 +43,7 @@ func (p *pass) readWitness(m *memory, n *corev1.Node, signs []signs.Sign) {
 	})
 }
 
-// merged returns the readings of both maps. It changes neither map, because a lifecycle.State may
-// still use it.
+// merged changes neither map, because a lifecycle.State may still use it.
 func merged(old, read map[signs.Sign]signs.Testimony) map[signs.Sign]signs.Testimony {
 	out := maps.Clone(old)
 	if out == nil {
@@ -55,7 +53,6 @@ func merged(old, read map[signs.Sign]signs.Testimony) map[signs.Sign]signs.Testi
 	return out
 }
 
-// testify reads the signs that the watched Node does not show.
 func (e *Engine) testify(ctx context.Context, n *corev1.Node, asked []signs.Sign) map[signs.Sign]signs.Testimony {
 	read := map[signs.Sign]signs.Testimony{}
 	for _, s := range signs.ToRead(asked, n) {
@@ -74,8 +71,8 @@ func (e *Engine) testify(ctx context.Context, n *corev1.Node, asked []signs.Sign
 	return read
 }
 
-// witness returns the Witness that reads signs of this kind for the Node. It returns nil if there
-// is none. For the sign that the machine is not running, the Node's own provider comes first.
+// witness returns nil if there is none. For the sign that the machine is not running, the Node's
+// own provider comes first.
 func (e *Engine) witness(kind signs.Kind, n *corev1.Node) Witness {
 	if kind != signs.NotRunning {
 		return e.Witnesses[kind]
@@ -97,9 +94,9 @@ func (e *Engine) leaseSays(ctx context.Context, node string) signs.Testimony {
 	return signs.LeaseSays(e.leases.follow(node, signs.Lease{ReadAt: e.Clock.Now(), RenewedAt: renewed, Duration: duration}))
 }
 
-// lastWitness returns two functions that read the signs once more before a call. before runs first.
-// It reads the signs that only the provider knows, because the provider cannot answer while it
-// makes the call. still runs in the last check right before the call, and reads the other signs.
+// lastWitness reads the signs once more before a call. before reads those that only the provider
+// knows, because the provider cannot answer while it makes the call. still reads the others right
+// before the call.
 func (e *Engine) lastWitness(n *corev1.Node, asked []signs.Sign) (before func(ctx context.Context), still func(ctx context.Context, live *corev1.Node, intent string) error) {
 	var slow, quick []signs.Sign
 	for _, s := range asked {
@@ -122,7 +119,6 @@ func (e *Engine) lastWitness(n *corev1.Node, asked []signs.Sign) (before func(ct
 	return before, still
 }
 
-// witnessOf returns the signs that the decision needs and that the Node does not show.
 func witnessOf(d lifecycle.Decision, n *corev1.Node) []signs.Sign {
 	if d.Policy == nil || d.Policy.Witness == nil || d.Policy.Witness.None || n == nil {
 		return nil

@@ -12,14 +12,12 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// working is a repeatable step, for example a drain, that this process is running.
 type working struct {
 	intent string
 	run    int
 	cancel context.CancelFunc
 }
 
-// stopWork cancels the context of the running step and forgets the step.
 func (m *memory) stopWork() {
 	if m.work != nil {
 		m.work.cancel()
@@ -27,8 +25,7 @@ func (m *memory) stopWork() {
 	}
 }
 
-// keepWorking lets the running step continue only if both the record and the decision continue it.
-// Otherwise it stops the step.
+// keepWorking stops the running step unless both the record and the decision continue it.
 func (m *memory) keepWorking(s *lifecycle.State, d lifecycle.Decision) {
 	if m.work == nil {
 		return
@@ -39,8 +36,7 @@ func (m *memory) keepWorking(s *lifecycle.State, d lifecycle.Decision) {
 	}
 }
 
-// work runs a repeatable step in another goroutine, until the step's deadline or until a decision
-// stops it.
+// work runs until the step's deadline or until a decision stops it.
 func (p *pass) work(n *corev1.Node, d lifecycle.Decision, r *remediations.Record) {
 	m, worker := p.remember(n.Name), p.Workers[r.Step.Name]
 	if worker == nil || m.work != nil {
@@ -93,7 +89,6 @@ func (p *pass) work(n *corev1.Node, d lifecycle.Decision, r *remediations.Record
 	})
 }
 
-// rest waits for that time, or until ctx ends.
 func (e *Engine) rest(ctx context.Context, wait time.Duration) {
 	if wait <= 0 {
 		return
@@ -106,9 +101,9 @@ func (e *Engine) rest(ctx context.Context, wait time.Duration) {
 	}
 }
 
-// worked handles the end of a running step. It ignores a step that the engine itself has stopped.
-// brokenOff means that the last check held the step before it began, or that this process is
-// stopping. Then the next decision continues or holds the step.
+// worked ignores a step that the engine itself has stopped. brokenOff means that the last check
+// held the step before it began, or that this process is stopping: the next decision continues or
+// holds it.
 func (p *pass) worked(m *memory, run int, node, step string, trail Trail, err error, brokenOff bool) {
 	if m.work == nil || m.work.run != run {
 		return
@@ -126,8 +121,7 @@ func (p *pass) worked(m *memory, run int, node, step string, trail Trail, err er
 	trail.Log(p.Log).Info("a step ended", "node", node, "step", step, "outcome", m.call.Outcome, "why", m.call.Why)
 }
 
-// enqueue passes f to the loop, which runs f and then makes a pass. If the loop has ended, f is
-// dropped.
+// enqueue lets the loop run f and then make a pass. If the loop has ended, f is dropped.
 func (e *Engine) enqueue(f func()) {
 	select {
 	case e.enqueued <- f:

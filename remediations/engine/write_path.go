@@ -12,32 +12,30 @@ import (
 )
 
 const (
-	// maxUnwritten bounds how many Nodes with failing writes the ledger names.
+	// maxUnwritten bounds the Nodes with failing writes that the ledger names.
 	maxUnwritten = 64
-	// maxUnwrittenText bounds the text about each of these Nodes.
+	// maxUnwrittenText bounds the text about each of them.
 	maxUnwrittenText = 300
 )
 
 // Writes describes whether the API server accepts Drydock's writes on Nodes.
 type Writes struct {
-	// Denied is why the API server refuses Drydock's own keys on all Nodes. It is empty if the API
-	// server accepts them, or if that is unknown.
+	// Denied is why the API server refuses Drydock's own keys on all Nodes. It is empty if it
+	// accepts them, or if that is unknown.
 	Denied string
-	// Limited has one sentence for each other write on Nodes that the API server refuses. These
-	// refusals hold no repair, because only some steps need these writes.
+	// Limited has a sentence for each other write that is refused. These hold no repair, because
+	// only some steps need them.
 	Limited []string
-	// Refused has the Nodes where the last write of an alert failed. The key is the Node's name.
+	// Refused has the Nodes where the last write of an alert failed, by name.
 	Refused map[string]Refusal
 }
 
-// Refusal is the reason why a write fails, and the time of the first failure.
+// Refusal is why a write fails, and since when.
 type Refusal struct {
 	Since time.Time
 	Why   string
 }
 
-// readWrites reads whether the API server accepts Drydock's writes. It sends an Event when the API
-// server begins to refuse them, and when it accepts them again.
 func (e *Engine) readWrites() {
 	if e.Writes == nil {
 		return
@@ -52,8 +50,6 @@ func (e *Engine) readWrites() {
 	}
 }
 
-// unwritten returns the Nodes where Drydock cannot write alerts or the record. The key is the
-// Node's name, and the value is the reason, as a sentence for people.
 func (p *pass) unwritten(now time.Time) map[string]string {
 	out := map[string]string{}
 	if on := p.unshown.refused; on.node != "" {
