@@ -9,10 +9,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Cured ends the repair if its cure is proven, or waits for the proof. The proof has three parts:
-// the target is well, the alert is gone, and Prometheus still works, so that the alert would fire
-// again. All three must last for proofFor, and are checked again at the end of that time. ok is
-// false if the target is not well, its alert is not gone, or other facts contradict the cure.
+// Cured ends the repair if its cure is proven: the target is well, the alert is gone, and
+// Prometheus still works, so that the alert would fire again. All three must last for proofFor. ok
+// is false if something contradicts the cure.
 func (t *Base) Cured(p *remediations.Policy, now time.Time) (d Decision, ok bool) {
 	r := t.Record
 	if p == nil {
@@ -24,8 +23,8 @@ func (t *Base) Cured(p *remediations.Policy, now time.Time) (d Decision, ok bool
 	}
 	due := now.Add(-t.Config.MaxStaleness)
 	matured := !t.WellSince.IsZero() && !now.Before(t.WellSince.Add(p.ProofFor))
-	// The answers that confirm the cure must be newer than the end of proofFor. They must also be
-	// fresh, because this process may have been suspended since.
+	// The answers must be newer than the end of proofFor. They must also be fresh, because this
+	// process may have been suspended since.
 	if end := t.WellSince.Add(p.ProofFor); matured && end.After(due) {
 		due = end
 	}
@@ -67,8 +66,7 @@ func (t *Base) Cured(p *remediations.Policy, now time.Time) (d Decision, ok bool
 	return t.End(outcome, why, now), true
 }
 
-// Await handles a repair whose step was issued: it waits for the proof of the cure, and Cured ends
-// the repair. If the call's answer arrives late, Settle writes it into the record first.
+// Await waits for the proof of the cure after a step was issued.
 func (t *Base) Await(now time.Time) Decision {
 	r := t.Record
 	p := t.PolicyOf(r)
@@ -85,8 +83,7 @@ func (t *Base) Await(now time.Time) Decision {
 	return t.LookAgain(d, now, lookProof)
 }
 
-// Proceed decides after an attempt that did not prove a cure in time. It makes the next attempt,
-// unless the target is well and its alert is gone.
+// Proceed makes the next attempt, unless the target is well and its alert is gone.
 func (t *Base) Proceed(now time.Time) Decision {
 	r := t.Record
 	p := t.PolicyOf(r)
@@ -149,15 +146,14 @@ func (t *Base) Expired(now time.Time) Decision {
 	return t.End(remediations.OutcomeCancelled, fmt.Sprintf("the repair was held for %s: %s%s", text.Duration(remediations.PendingFor), r.Hold.Words(), r.LeftAs()), now)
 }
 
-// AwaitsProof is the text for Description.Awaits that most kinds use: what Drydock waits for after
-// a call.
+// AwaitsProof is what most kinds of target wait for after a call.
 const AwaitsProof = "waiting for proof"
 
 const (
 	// LookAgain is the time between two observations of a target that cannot be repaired now.
 	LookAgain = 15 * time.Second
-	// LookElsewhere is the time between two observations of a target while its repair is held. An
-	// observation shows whether the target has moved to another node.
+	// LookElsewhere is the time between two observations while the repair is held: the target may
+	// move to another node.
 	LookElsewhere = time.Minute
 	// lookProof is the time between two observations of a repaired target.
 	lookProof = 5 * time.Second
@@ -169,9 +165,8 @@ func (t *Base) Unseen(now time.Time, within time.Duration) bool {
 	return t.self.SeenAt().IsZero() || now.Sub(t.lookedAt()) >= within
 }
 
-// lookedAt returns when the wait for the next observation began. Usually that is the start of the
-// last observation. If the last observation was too slow, it is the end of that observation.
-// Otherwise a slow system would be observed without a pause.
+// lookedAt returns when the wait for the next observation began. If the last one was too slow, that
+// is its end. Otherwise a slow system would be observed without a pause.
 func (t *Base) lookedAt() time.Time {
 	if t.tooSlow() != nil {
 		return t.self.SeenAt().Add(t.LookTook)
@@ -179,9 +174,8 @@ func (t *Base) lookedAt() time.Time {
 	return t.self.SeenAt()
 }
 
-// LookAgain requests a new observation in the decision, if the last observation is older than the
-// given time. Otherwise it sets Recheck to the time of the next observation, unless Recheck is
-// earlier.
+// LookAgain requests a new observation if the last one is older than the given time. Otherwise it
+// sets Recheck to the time of the next one, unless Recheck is earlier.
 func (t *Base) LookAgain(d Decision, now time.Time, after time.Duration) Decision {
 	if t.Unseen(now, after) {
 		d.Ask.Observation = true

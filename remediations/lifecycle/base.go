@@ -8,20 +8,18 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// Base is embedded by the type of every kind of target. It has the known facts about the target,
-// the lifecycle, and the methods of Target that are the same for most kinds. It lacks Describe,
-// Named, Examine, Intend and Rest, because these differ for every kind.
+// Base has what is the same for most kinds of target. The type of each kind embeds it.
 type Base struct {
 	*State
 	remediations.Subject
 
-	// self is the target that embeds this Base. The lifecycle calls the methods of self, so that a
-	// method of the kind replaces the method of Base with the same name.
+	// The lifecycle calls the methods of self, so that a method of the kind replaces the method of
+	// Base with the same name.
 	self Target
 	is   Description
 }
 
-// Bind sets the known facts about the target. self is the target that embeds this Base.
+// Bind sets the known facts. self is the target that embeds this Base.
 func (t *Base) Bind(self Target, s *State, of remediations.Subject) {
 	t.State, t.Subject, t.self = s, of, self
 	t.is = self.Describe()
@@ -37,7 +35,7 @@ func (t *Base) PolicyFor(r *remediations.Record) *remediations.Policy {
 // Causes returns the target's alerts, the oldest first.
 func (t *Base) Causes() []*remediations.Alert { return pointers(t.Alerts) }
 
-// Verdict returns the Alertmanagers' verdict on the alert that caused the repair.
+// Verdict returns what the Alertmanagers say about the alert that caused the repair.
 func (t *Base) Verdict(cause remediations.Cause) alerts.Verdict {
 	return t.Snapshot.VerdictFor(cause.Alert, t.Config, "")
 }
@@ -62,14 +60,13 @@ func (t *Base) Asks(c *Candidate, ask *Ask) remediations.StepOn {
 	return remediations.StepOn{}
 }
 
-// Well returns the target's name and false: no observation shows that the target is well.
+// Well returns false: no observation shows that the target is well.
 func (t *Base) Well() (string, bool) { return t.is.What, false }
 
 // Missing returns the message that the target is not well.
 func (t *Base) Missing() string { return t.is.What + " is not well" }
 
-// Evidence accepts the last observation if it did not begin before due. If the observation is
-// older, the decision d requests a new observation.
+// Evidence accepts an observation that began at due or later. Otherwise it requests a new one.
 func (t *Base) Evidence(d *Decision, _ *remediations.Policy, due, _ time.Time) (there bool, against string) {
 	if t.self.SeenAt().Before(due) {
 		d.Ask.Observation, d.Message = true, t.is.Checking
@@ -81,8 +78,7 @@ func (t *Base) Evidence(d *Decision, _ *remediations.Policy, due, _ time.Time) (
 // Sound returns true: the end of the alert shows that the target is well.
 func (t *Base) Sound() bool { return true }
 
-// First lets the repair wait after an attempt that did nothing (see Call.Withheld). It returns
-// false if there was no such attempt, or if the wait has ended.
+// First lets the repair wait after an attempt that did nothing (see Call.Withheld).
 func (t *Base) First(now time.Time) (Decision, bool) {
 	if t.Record == nil {
 		return Decision{}, false
@@ -90,7 +86,7 @@ func (t *Base) First(now time.Time) (Decision, bool) {
 	return AfterWithheld(t.Record, t.PolicyOf(t.Record), t.is.Apart, now)
 }
 
-// Consider decides about the first step of the policy's plan that can be carried out.
+// Consider decides about the first step of the plan that can be carried out.
 func (t *Base) Consider(p *remediations.Policy, a *remediations.Alert, now time.Time) Decision {
 	step, ok := t.FirstStep(p, t.Record)
 	if !ok {
@@ -110,7 +106,7 @@ func (t *Base) Consider(p *remediations.Policy, a *remediations.Alert, now time.
 // Begun reports whether the repair has issued a step.
 func (t *Base) Begun(r *remediations.Record) bool { return r.Intent != nil }
 
-// Hold holds the candidate. It writes the hold into the record if the record does not have it yet.
+// Hold writes the hold into the record if the record does not have it yet.
 func (t *Base) Hold(c *Candidate, pending *remediations.Record, reason remediations.Reason, f *Finding) Decision {
 	d := Held(c, reason, f)
 	d.Fleetwide = f.Fleetwide || (reason.Fleetwide() && reason != remediations.ReasonAtLimit) // here AtLimit is the kind's own limit, not one of all nodes
@@ -120,8 +116,8 @@ func (t *Base) Hold(c *Candidate, pending *remediations.Record, reason remediati
 		d.Record.Hold, d.Record.Deadline = hold, t.self.Until(c, pending, reason)
 	}
 	// The target may now belong to another node, where this node's hold does not apply. Then the
-	// repair on this node ends here. There are two exceptions: an undo that is running continues,
-	// and a cancelled repair stays cancelled on every node.
+	// repair on this node ends. But an undo that is running continues, and a cancelled repair stays
+	// cancelled on every node.
 	if pending.Back == nil && cancelled(c) == nil {
 		if why := t.self.Elsewhere(); why != "" {
 			return t.leave(why, c.Now)
@@ -158,5 +154,5 @@ func (t *Base) Cure(*remediations.Policy) (remediations.Outcome, string) {
 	return remediations.OutcomeSelfRecovered, t.is.What + " is well and the alert is gone"
 }
 
-// Tidy removes the approval that the repair has used, and the alerts of the target that have ended.
+// Tidy removes the approval that the repair has used, and the alerts that have ended.
 func (t *Base) Tidy(d *Decision, now time.Time) { t.Tidied(d, t.Record, t.self.Causes(), now) }

@@ -9,8 +9,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// BreakGlassFor is how long the annotation drydock.dev/break-glass, which a person sets, stops
-// repairs of the node.
+// BreakGlassFor is how long a person's annotation drydock.dev/break-glass stops repairs.
 const BreakGlassFor = time.Hour
 
 // BreakGlassExpired reports whether break-glass was set on the node at least BreakGlassFor ago.
@@ -19,8 +18,7 @@ func (s *State) BreakGlassExpired(now time.Time) bool {
 	return !since.IsZero() && !now.Before(since.Add(BreakGlassFor))
 }
 
-// BreakGlassSince returns when Drydock first saw the break-glass annotation, from the ledger. It
-// returns zero if the ledger has no time or cannot be read.
+// BreakGlassSince returns when Drydock first saw the annotation, or zero if that is unknown.
 func (s *State) BreakGlassSince() time.Time {
 	if s.Ledger == nil {
 		return time.Time{}
@@ -31,14 +29,13 @@ func (s *State) BreakGlassSince() time.Time {
 	return time.Time{}
 }
 
-// BreakGlassSet reports whether a person set drydock.dev/break-glass on the node, with any value.
+// BreakGlassSet reports whether the node has drydock.dev/break-glass, with any value.
 func BreakGlassSet(n *corev1.Node) bool {
 	_, ok := n.Annotations[remediations.BreakGlassKey]
 	return ok
 }
 
-// BreakGlassWhy returns the reason that a person wrote into the annotation. It is shortened to the
-// length that the ledger stores.
+// BreakGlassWhy returns the annotation's reason, shortened to the length that the ledger stores.
 func BreakGlassWhy(n *corev1.Node) string {
 	return text.Line(n.Annotations[remediations.BreakGlassKey], 80)
 }

@@ -9,9 +9,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// answer returns the outcome of the call for the intent. If c is not the call for this intent, an
-// earlier process may have made that call. Then the outcome is unknown, and the call counts as
-// made. underWay is true if an answer may still arrive before the deadline.
+// answer returns the outcome of the call. If c is not the call for this intent, an earlier process
+// may have made it: the outcome is unknown, and the call counts as made. underWay is true if an
+// answer may still arrive before the deadline.
 func (c *Call) answer(intentID string, deadline, now time.Time) (outcome remediations.CallOutcome, why string, underWay bool) {
 	switch {
 	case c == nil || c.IntentID != intentID:
@@ -22,13 +22,11 @@ func (c *Call) answer(intentID string, deadline, now time.Time) (outcome remedia
 	return remediations.CallUnknown, "the call had no answer in time", now.Before(deadline)
 }
 
-// clockBehind is the message for a repair whose last step is in the future by this process's clock.
 const clockBehind = "this process's clock is behind the time of the repair's last step, so Drydock cannot know which observations are newer than the step"
 
-// withheld reports two things about a call that did nothing (see Call.Withheld). back is true if
-// the attempt does not count, because certainly nothing was done. Only the process that made the
-// call can know this. tooLong is true if the repair has been held for its longest time, and the
-// cause is not the target. For example, the provider does not answer.
+// back is true if the attempt does not count, because certainly nothing was done. Only the process
+// that made the call can know this. tooLong is true if the repair has been held for its longest
+// time and the cause is not the target. For example, the provider does not answer.
 func (c *Call) withheld(r *remediations.Record, now time.Time) (back, tooLong bool) {
 	if c == nil || c.Withheld == "" || c.IntentID != r.Intent.ID || c.Outcome != remediations.CallRefused {
 		return false, false
@@ -38,55 +36,45 @@ func (c *Call) withheld(r *remediations.Record, now time.Time) (back, tooLong bo
 }
 
 const (
-	// unreachableAfter is how many calls in a row must fail before the reason ProviderUnreachable
-	// holds the step.
+	// unreachableAfter is how many calls in a row must fail before ProviderUnreachable holds the
+	// step.
 	unreachableAfter = 5
 	// CallAgain is the least time between two calls while ProviderUnreachable holds the step.
 	CallAgain = 5 * time.Minute
 )
 
-// unreachable reports whether at least the last unreachableAfter calls for the record's step have
-// failed.
 func unreachable(r *remediations.Record) bool { return r != nil && r.Unreached >= unreachableAfter }
 
-// UnreachableAlone reports whether at least the last unreachableAfter calls for the record's step
-// have failed because of this machine alone.
+// UnreachableAlone reports whether at least the last unreachableAfter calls failed because of this
+// machine alone.
 func UnreachableAlone(r *remediations.Record) bool { return r != nil && r.Alone >= unreachableAfter }
 
 // Call is one call to a provider, or one run of a repeatable step.
 type Call struct {
-	// IntentID is the id of the intent that the call is for.
 	IntentID string
 	// Outcome is empty while the call is running.
 	Outcome remediations.CallOutcome
-	// Why explains the outcome in one sentence.
-	Why string
-	// Withheld is the reason why certainly nothing was done, so that the attempt does not count.
-	// Either the last check stopped the call, or the provider refused the call and may accept it
-	// later. Withheld is empty if something may have been done.
+	Why     string
+	// Withheld is why certainly nothing was done, so that the attempt does not count: the last
+	// check stopped the call, or the provider refused it and may accept it later. It is empty if
+	// something may have been done.
 	Withheld remediations.Reason
-	// Alone is true if the provider reports that the failure concerns only this machine. Otherwise
-	// the cause may concern all machines, or Drydock itself.
+	// Alone is true if the provider reports that the failure concerns only this machine.
 	Alone bool
-	// Stop is true if the provider refuses Drydock's account. The policy is stopped only after such
+	// Stop is true if the provider refuses Drydock's account. The policy stops only after such
 	// refusals for two machines.
 	Stop bool
-	// Again is the time that the provider wants clients to wait before the next call. Zero means
-	// that the provider named no time.
+	// Again is how long the provider asks clients to wait before the next call, or zero.
 	Again time.Duration
-	// Note describes the progress of a repeatable step.
-	Note string
-	// Blocked is the reason why the repeatable step cannot continue now. It is empty if nothing
-	// blocks the step.
+	Note  string
+	// Blocked is why the repeatable step cannot continue now, or empty.
 	Blocked string
-	// Silence is the id of the silence that Drydock created when the call was accepted.
+	// Silence is the silence that Drydock created when the call was accepted.
 	Silence string
 }
 
-// giveBack removes the attempt from the record, because certainly nothing was done. The repair
-// becomes Pending, and repeats the attempt after wait if no guard holds the repair. After several
-// failed calls in a row, the reason ProviderUnreachable holds the step. The plan does not continue
-// to a more invasive step, because no attempt was used up.
+// giveBack takes an attempt back that certainly did nothing. The repair repeats it after wait. The
+// plan does not continue to a more invasive step, because no attempt was used up.
 func giveBack(r *remediations.Record, c *Call, p *remediations.Policy, wait time.Duration, now time.Time) Decision {
 	r = r.Clone()
 	if n := len(r.Done); n > 0 && r.Done[n-1] == r.Step.Issued() {
@@ -132,9 +120,8 @@ const againLongest = remediations.AskMended
 func (c *Call) again() time.Duration { return min(c.Again, againLongest) }
 
 // AfterWithheld returns a hold after an attempt that did nothing (see Call.Withheld), because the
-// same cause would probably stop an immediate repetition, too. The hold lasts for wait, or for the
-// longer time that the provider requested. AfterWithheld returns false if that time has ended, or
-// if there was no such attempt.
+// same cause would probably stop an immediate repetition. It lasts for wait, or for the longer time
+// that the provider asked for.
 func AfterWithheld(r *remediations.Record, p *remediations.Policy, wait time.Duration, now time.Time) (Decision, bool) {
 	if unreachable(r) {
 		wait = max(wait, CallAgain)
@@ -142,8 +129,8 @@ func AfterWithheld(r *remediations.Record, p *remediations.Policy, wait time.Dur
 	if !r.Withheld() || r.Hold == nil {
 		return Decision{}, false
 	}
-	// The field Until is the end of this wait only if the hold began together with the phase. A
-	// guard's hold begins later, and its Until is the end of that hold.
+	// Until is the end of this wait only if the hold began together with the phase. A guard's hold
+	// begins later.
 	if h := r.Hold; h.Until != nil && h.Since.Equal(r.Since) {
 		wait = max(wait, min(h.Until.Sub(r.Since), againLongest+time.Second))
 	}

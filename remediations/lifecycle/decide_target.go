@@ -8,9 +8,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// DecideTarget decides what to do now about a target that is not a node: a sidecar or a location.
-// It is pure: the same target and time give the same decision. It handles only those annotations by
-// people that concern the target's repair. The function Decide of package node handles the others.
+// DecideTarget decides about a sidecar or a location. The same target and time give the same
+// decision. Decide of package node handles the annotations that concern no repair of the target.
 func DecideTarget(target Target, now time.Time) Decision {
 	t := target.base()
 	if t.Journal.Malformed != nil && t.Record == nil {
@@ -30,8 +29,6 @@ func DecideTarget(target Target, now time.Time) Decision {
 	return d
 }
 
-// clampOwn replaces times in the future in the target's record with the present time. Base.Clamp
-// does the same for a node.
 func (t *Base) clampOwn(now time.Time) (Decision, bool) {
 	r := t.Record
 	if r == nil || r.Phase == remediations.PhaseExhausted || (r.Phase == remediations.PhaseActing && r.Back == nil) {
@@ -42,9 +39,8 @@ func (t *Base) clampOwn(now time.Time) (Decision, bool) {
 	return Decision{Verb: VerbWait, Record: c, Policy: p, Recheck: now, Message: "the repair's record has times in the future; Drydock sets them to now"}, wrong
 }
 
-// Tidied adds to the decision the annotations to remove from the Node: the approval of a repair
-// that begins now, and the alerts that have ended. The alert of the present repair stays. was is
-// the record before the decision.
+// Tidied adds the annotations to remove from the Node: an approval that is used now, and alerts
+// that have ended, except the alert of the present repair. was is the record before the decision.
 func (s *State) Tidied(d *Decision, was *remediations.Record, alerts []*remediations.Alert, now time.Time) {
 	if d.Verb == VerbIssue && s.Node.Annotations[remediations.ApproveKey] == d.Record.ID {
 		d.Consume = append(d.Consume, remediations.ApproveKey)
@@ -66,8 +62,8 @@ func (s *State) Tidied(d *Decision, was *remediations.Record, alerts []*remediat
 // PolicyOf returns the record's policy, or nil if it is no longer configured.
 func (t *Base) PolicyOf(r *remediations.Record) *remediations.Policy { return t.self.PolicyFor(r) }
 
-// yields reports whether the repair is Pending and has done nothing. Such a repair is replaced if
-// another alert needs a repair that no guard holds.
+// yields reports whether the repair has done nothing. Another alert then replaces it if it needs a
+// repair that no guard holds.
 func (t *Base) yields(r *remediations.Record) bool {
 	return r.Phase == remediations.PhasePending && !t.self.Begun(r)
 }
@@ -79,9 +75,8 @@ func (t *Base) End(o remediations.Outcome, why string, now time.Time) Decision {
 	return d
 }
 
-// leave is for a target that belongs to another node now. It ends the target's repair on this node,
-// and removes the target's alerts from this Node. The next poll of Alertmanager writes these alerts
-// on the other Node.
+// leave ends the repair of a target that belongs to another node now, and removes its alerts from
+// this Node. The next poll of Alertmanager writes them on the other Node.
 func (t *Base) leave(why string, now time.Time) Decision {
 	d := Decision{Verb: VerbRest, Message: why}
 	if t.Record != nil {
@@ -91,7 +86,6 @@ func (t *Base) leave(why string, now time.Time) Decision {
 	return d
 }
 
-// pointers returns pointers into the slice of alerts.
 func pointers(alerts []remediations.Alert) []*remediations.Alert {
 	out := make([]*remediations.Alert, len(alerts))
 	for i := range alerts {
@@ -100,15 +94,13 @@ func pointers(alerts []remediations.Alert) []*remediations.Alert {
 	return out
 }
 
-// Candidate returns the candidate for a step of the policy. a is the alert that caused the repair,
-// or nil if the Node no longer has it.
+// Candidate returns the candidate for a step. a is nil if the Node no longer has the alert.
 func (t *Base) Candidate(p *remediations.Policy, a *remediations.Alert, cause remediations.Cause, step remediations.StepRef, now time.Time) *Candidate {
 	return CandidateOf(t.self, p, a, cause, step, now)
 }
 
-// examine checks the step against the last observation of the target, as Observer.Examine does. If
-// the observation is too old, examine first requests a new observation. If the target belongs to
-// another node now, the decision ends the repair on this node.
+// examine first requests a new observation if the last one is too old. If the target belongs to
+// another node now, its repair on this node ends.
 func (t *Base) examine(c *Candidate, pending *remediations.Record, observing bool) (*Decision, remediations.Reason, *Finding) {
 	slow := t.tooSlow()
 	if t.is.Looking != "" && slow == nil && t.Unseen(c.Now, LookAgain) {
@@ -125,9 +117,8 @@ func (t *Base) examine(c *Candidate, pending *remediations.Record, observing boo
 	return instead, against, why
 }
 
-// tooSlow returns a finding if the last observation took so long that its facts were already too
-// old at its end. Otherwise it returns nil. The finding informs people, because the next
-// observation would probably be as slow.
+// tooSlow returns a finding if the last observation was already too old when it ended. It informs
+// people, because the next one would probably be as slow.
 func (t *Base) tooSlow() *Finding {
 	if t.is.Looking == "" || t.self.SeenAt().IsZero() || t.LookTook < remediations.LookFor {
 		return nil

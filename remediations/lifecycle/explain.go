@@ -10,32 +10,26 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Source is a set of the places where a guard reads its facts, one bit for each place.
+// Source is a set of the places where a guard reads its facts.
 type Source uint8
 
 const (
-	// OnNode means that the guard reads the Node itself.
 	OnNode Source = 1 << iota
-	// OnAlerts means that the guard reads the answers of the Alertmanagers.
 	OnAlerts
-	// OnLeases means that the guard reads the leases of all nodes.
 	OnLeases
-	// OnFleet means that the guard reads all Nodes.
 	OnFleet
-	// OnLedger means that the guard reads Drydock's ledger.
 	OnLedger
 )
 
-// Standing is the result of one guard for a candidate, in words for people.
+// Standing is the result of one guard, in words for people.
 type Standing string
 
 const (
 	GuardPassed Standing = "passed"
 	GuardHolds  Standing = "holds"
-	// GuardNotSeen means that the result is unknown, because a source of the guard was not read.
+	// GuardNotSeen means that a source of the guard was not read.
 	GuardNotSeen Standing = "not seen"
-	// GuardOtherKind means that the guard does not apply to this kind of target. GuardOtherStep
-	// means that it does not apply to this step.
+	// These mean that the guard does not apply.
 	GuardOtherKind Standing = "not for this kind of target"
 	GuardOtherStep Standing = "not for this step"
 )
@@ -44,15 +38,14 @@ const (
 type GuardAnswer struct {
 	Reason   remediations.Reason `json:"reason"`
 	Standing Standing            `json:"standing"`
-	// Message says what the guard found. It is empty if the guard does not apply to the candidate's
-	// kind.
+	// Message is what the guard found. It is empty if the guard does not apply.
 	Message string `json:"message,omitempty"`
-	// Until is when the guard stops holding. It is nil if that time is unknown.
+	// Until is when the guard stops holding, or nil if that is unknown.
 	Until *time.Time `json:"until,omitempty"`
 }
 
-// Explain returns the answers of all guards, in their order. It does not stop at the first guard
-// that holds the repair. unseen has the sources that the caller did not read, each with the reason.
+// Explain returns the answers of all guards, in their order. unseen has the sources that were not
+// read, with the reason.
 func (c *Candidate) Explain(unseen map[Source]string) []GuardAnswer {
 	known := map[Source]string{}
 	if c.Snapshot == nil || c.Snapshot.AskedAt.IsZero() {
@@ -101,7 +94,6 @@ func (g Guard) answer(c *Candidate, unseen map[Source]string) GuardAnswer {
 	return a
 }
 
-// unseen returns the reasons why sources of the set were not read. It returns "" if all were read.
 func (s Source) unseen(why map[Source]string) string {
 	var out []string
 	for one := OnNode; one <= OnLedger; one <<= 1 {
@@ -112,7 +104,7 @@ func (s Source) unseen(why map[Source]string) string {
 	return strings.Join(out, "; ")
 }
 
-// FirstHold returns the answer of the first guard that holds the repair, or nil if no guard does.
+// FirstHold returns the first guard that holds the repair, or nil.
 func FirstHold(answers []GuardAnswer) *GuardAnswer {
 	i := slices.IndexFunc(answers, func(a GuardAnswer) bool { return a.Standing == GuardHolds })
 	if i < 0 {

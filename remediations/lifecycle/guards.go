@@ -8,14 +8,14 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Finding is a guard's objection to a repair.
+// Finding is why a guard holds a repair.
 type Finding struct {
 	Message string
 	// Until is when the guard stops holding. Zero means unknown.
 	Until time.Time
-	// Fleetwide reports that the cause concerns all nodes, even if the reason usually concerns one.
+	// Fleetwide means that the cause concerns all nodes, even if the reason usually concerns one.
 	Fleetwide bool
-	// Concern is the part of the fleet that a fleet-wide finding affects.
+	// Concern is the part of the fleet that is held.
 	Concern remediations.Concern
 	// Pass is true if the plan may skip this step and continue with another one.
 	Pass bool
@@ -28,21 +28,17 @@ func Because(format string, args ...any) *Finding {
 // Guard is one check that can hold a repair.
 type Guard struct {
 	Reason remediations.Reason
-	// binds reports whether the guard applies to a kind of target.
-	binds kindSet
-	// scope says whether the guard applies to all steps or only to disruptive ones.
+	binds  kindSet
+	// scope is all steps or only disruptive ones.
 	scope scope
-	// rests are the sources that the function find reads. If one of them was not read, the guard's
-	// answer is unknown.
+	// rests are the sources that find reads. If one was not read, the answer is unknown.
 	rests Source
-	// find returns the guard's objection to the repair, or nil if there is none.
-	find func(*Candidate) *Finding
-	// passed returns a message with the facts that find compared, for a repair that the guard does
-	// not hold.
+	// find returns nil if the guard does not hold the repair. Then passed returns what find
+	// compared.
+	find   func(*Candidate) *Finding
 	passed func(*Candidate) string
 }
 
-// scope is the set of steps that a guard applies to: all steps, or only disruptive ones.
 type scope bool
 
 const (
@@ -50,15 +46,9 @@ const (
 	disruptive scope = true
 )
 
-// guards has all guards in order. The first guard with a finding holds the repair. The table also
-// has the kinds of target that each guard applies to, and whether it applies only to disruptive
-// steps. The guards do not check this themselves. The reason RecordMalformed is not here: without a
+// guards has all guards in order: the first one with a finding holds the repair. The table, not the
+// guard itself, limits the guard to kinds and steps. RecordMalformed is not here: without a
 // readable record there is no candidate, so Decide checks it first.
-//
-// The guards about people are in guards_people.go, and those about alerts and the node's age in
-// guards_alert.go. Those about the fleet, windows and limits are in guards_fleet.go, and those
-// about other repairs in guards_repairs.go. NotWitnessed is in guards_witness.go. The messages for
-// repairs that a guard does not hold are in guards_passed.go.
 //
 // A kind of target can replace a guard. It names the guard's reason in Description.Own, and its
 // method Guard is then called in place of the guard.
@@ -107,8 +97,7 @@ func (s *State) guards() []Guard {
 	return s.Guards
 }
 
-// ofItsKind returns the find function of a guard that each kind of target checks itself. That
-// function calls the target's method Guard for the reason.
+// ofItsKind returns a guard that each kind of target checks itself, by its method Guard.
 func ofItsKind(reason remediations.Reason) func(*Candidate) *Finding {
 	return func(c *Candidate) *Finding {
 		if c.target == nil {
@@ -118,7 +107,7 @@ func ofItsKind(reason remediations.Reason) func(*Candidate) *Finding {
 	}
 }
 
-// ask returns the guard's finding against the candidate, or nil if the guard does not apply to it.
+// ask returns nil if the guard does not apply or does not hold the candidate.
 func (g Guard) ask(c *Candidate) *Finding {
 	if !g.binds(c.Kind) || !g.binding(c) {
 		return nil
@@ -126,8 +115,7 @@ func (g Guard) ask(c *Candidate) *Finding {
 	return g.finds(c)
 }
 
-// finds returns the finding against a candidate that the guard applies to. If the candidate's kind
-// replaces the guard, the finding is the kind's own.
+// finds asks the candidate's kind if that kind replaces the guard.
 func (g Guard) finds(c *Candidate) *Finding {
 	if slices.Contains(c.is.Own, g.Reason) {
 		return c.target.Guard(g.Reason, c)
@@ -135,13 +123,12 @@ func (g Guard) finds(c *Candidate) *Finding {
 	return g.find(c)
 }
 
-// binding reports whether the guard applies to the candidate's step.
 func (g Guard) binding(c *Candidate) bool {
 	return g.scope == whatever || c.Remediation().Disruptive
 }
 
-// HeldBy returns the reason and finding of the first guard that holds the candidate. It asks only
-// the guards with one of the reasons, or all guards if reasons is nil.
+// HeldBy returns the first guard that holds the candidate. It asks only guards with these reasons,
+// or all if reasons is nil.
 func (c *Candidate) HeldBy(reasons []remediations.Reason) (remediations.Reason, *Finding) {
 	for _, g := range c.guards() {
 		if reasons != nil && !slices.Contains(reasons, g.Reason) {

@@ -8,7 +8,6 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// confirmedAs returns a guard that holds if the Alertmanagers' verdict on the alert has the reason.
 func confirmedAs(reason remediations.Reason) func(*Candidate) *Finding {
 	return func(c *Candidate) *Finding {
 		if c.Verdict.Reason != reason || (reason == remediations.ReasonAlertUnconfirmed && c.Resolved()) {
@@ -39,8 +38,8 @@ func writesDenied(c *Candidate) *Finding {
 }
 
 // storeWentBack holds disruptive steps after the API server returned an older state, for example
-// after a restore of etcd. Steps that were issued after that older state may be missing from the
-// records. The hold lasts as long as a step may take.
+// after a restore of etcd. Records of steps that were issued after that state may be missing. The
+// hold lasts as long as a step may take.
 func storeWentBack(c *Candidate) *Finding {
 	back := c.Ledger.Status.WentBack
 	if back == nil || !c.Now.Before(back.Until) {
@@ -56,9 +55,9 @@ func leasesBlind(c *Candidate) *Finding {
 	return nil
 }
 
-// Resolved reports whether the alert has ended: no Alertmanager has it any more, and Alertmanager
-// has posted it as resolved. After this repair's first step, that post is not needed, because the
-// step probably ended the alert.
+// Resolved reports whether the alert has ended: no Alertmanager has it, and Alertmanager has posted
+// it as resolved. After this repair's first step that post is not needed, because the step probably
+// ended the alert.
 func (c *Candidate) Resolved() bool {
 	return c.Verdict.Gone && (c.Alert == nil || c.Alert.Status == remediations.StatusResolved || c.Acted())
 }
@@ -87,10 +86,9 @@ func alertTooYoung(c *Candidate) *Finding {
 	return nil
 }
 
-// firingSince returns from when the alert counts as firing. Usually that is the time at which
-// Drydock first received the alert. A later start of the alert counts instead, because the alert
-// then ended in between without a post to Drydock. An earlier start does not count, because Drydock
-// did not know the alert then.
+// firingSince returns when Drydock first received the alert. If the alert began later, it had ended
+// in between without a post, and the later start counts. An earlier start does not count, because
+// Drydock did not know the alert then.
 func (c *Candidate) firingSince() time.Time {
 	if c.Alert == nil {
 		return c.Verdict.StartsAt // the repair has acted, and the Node no longer has the alert

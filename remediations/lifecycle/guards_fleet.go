@@ -25,8 +25,7 @@ func fleetUnhealthy(c *Candidate) *Finding {
 	return nil
 }
 
-// brokenBy returns a finding if the breaker b holds the candidate. The caller passes only breakers
-// that are not closed. scope is the breaker's scope: the cluster or a zone.
+// brokenBy expects a breaker that is not closed. scope is the cluster or a zone.
 func (c *Candidate) brokenBy(scope string, b ledger.Breaker) *Finding {
 	if b.State == ledger.BreakerHalfOpen {
 		if b.Trial == c.Own {
@@ -50,8 +49,8 @@ func (c *Candidate) brokenBy(scope string, b ledger.Breaker) *Finding {
 	return &Finding{Message: StormGoesOn(c.Config, scope, b.Unhealthy, b.Nodes)}
 }
 
-// StormGoesOn returns the message that the scope's breaker is open because this number of its nodes
-// is still unhealthy.
+// StormGoesOn returns the message that the breaker is open because this many nodes are still
+// unhealthy.
 func StormGoesOn(c *remediations.Config, scope string, unhealthy, nodes int) string {
 	return fmt.Sprintf("the breaker of %s is open: %d of %d nodes are unhealthy (limits.unhealthy: %s); disruptive repairs start again %s after the number has fallen",
 		scope, unhealthy, nodes, c.Limits.Unhealthy, text.Duration(c.Limits.StormCooldown))
@@ -65,8 +64,7 @@ func outsideWindow(c *Candidate) *Finding {
 	return &Finding{Message: "outside all of the configured windows", Until: next}
 }
 
-// window reports whether one of the configured windows is open, and when the next one opens. A
-// Fleet has already computed this once for all nodes.
+// window uses the result that a Fleet has computed once for all nodes.
 func (c *Candidate) window() (open bool, next time.Time) {
 	if c.Fleet == nil {
 		return c.Config.InWindow(c.Now)
@@ -88,10 +86,10 @@ func atLimit(c *Candidate) *Finding {
 	return nil
 }
 
-// commonCause holds nodes that got alerts of one policy within a short time, because one fault has
-// probably caused all of them, for example a storage outage. One node is repaired first, which
-// shows whether the repair helps. The guard is near the end of the table, so that no node waits for
-// a node that another guard holds.
+// commonCause holds nodes that got alerts of one policy within a short time, because one fault, for
+// example a storage outage, has probably caused them. One node is repaired first, to see whether
+// that helps. The guard is near the end of the table, so that no node waits for a node that another
+// guard holds.
 func commonCause(c *Candidate) *Finding {
 	if c.Alert == nil || c.Acted() {
 		return nil

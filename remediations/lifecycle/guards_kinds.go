@@ -2,7 +2,6 @@ package lifecycle
 
 import "drydock.dev/drydock/remediations"
 
-// kindSet is a set of kinds of targets. It reports whether a kind is in the set.
 type kindSet func(remediations.Kind) bool
 
 func ofAll(remediations.Kind) bool { return true }
@@ -11,8 +10,8 @@ func ofNodes(k remediations.Kind) bool { return k == remediations.KindNode }
 
 func besideNodes(k remediations.Kind) bool { return k != remediations.KindNode }
 
-// onNodes is true for all kinds whose repairs have their records on Nodes: all except API servers.
-// Decisions about these kinds use the ledger and the fleet.
+// onNodes is true for all kinds except API servers, whose repairs have no record on a Node.
+// Decisions about the other kinds use the ledger and the fleet.
 func onNodes(k remediations.Kind) bool { return k != remediations.KindAPIServer }
 
 func onNodesButSidecars(k remediations.Kind) bool { return onNodes(k) && k != remediations.KindSidecar }

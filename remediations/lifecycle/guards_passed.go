@@ -15,7 +15,6 @@ import (
 // The functions of this file return the messages of guards for repairs that they do not hold. Each
 // message has the facts that its guard compared.
 
-// saying returns a function that always returns this message.
 func saying(what string) func(*Candidate) string {
 	return func(*Candidate) string { return what }
 }
@@ -97,8 +96,7 @@ func witnessed(c *Candidate) string {
 	return strings.Join(signs.Weigh(asked, c.seen(), c.Read, c.Now.Add(-witnessKept), c.Now).Saw, "; ")
 }
 
-// unread returns the names of the signs that must be read before the guard NotWitnessed has an
-// answer. It returns nil if the answer is known.
+// unread returns the signs that must be read first, or nil if the answer is known.
 func (c *Candidate) unread() (names []string) {
 	w := signs.Weigh(c.Signs(), c.seen(), c.Read, c.Now.Add(-witnessKept), c.Now)
 	if w.Ill || !w.Unread {
@@ -199,7 +197,6 @@ func approved(c *Candidate) string {
 	return "a person approved the repair"
 }
 
-// moment formats a time together with its age.
 func moment(at, now time.Time) string {
 	said := at.UTC().Format(time.RFC3339)
 	age := now.Sub(at)

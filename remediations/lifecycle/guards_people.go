@@ -18,9 +18,8 @@ func excluded(c *Candidate) *Finding {
 }
 
 func paused(c *Candidate) *Finding {
-	// An annotation whose time has ended still holds most targets, until Drydock removes the
-	// annotation. Drydock removes it once the node leases confirm Drydock's clock (see
-	// Description.TakesOff).
+	// An expired annotation still holds most targets, until the node leases confirm Drydock's clock
+	// and Drydock removes it (see Description.TakesOff).
 	if why, broken := c.Node.Annotations[remediations.BreakGlassKey]; broken && (!c.takesOff() || !c.BreakGlassExpired(c.Now)) {
 		f := Because("%s is set (%s); to allow repairs: kubectl drydock resume %s", remediations.BreakGlassKey, text.Line(why, 80), c.Node.Name)
 		if since := c.BreakGlassSince(); !since.IsZero() {
@@ -49,9 +48,8 @@ func paused(c *Candidate) *Finding {
 
 func (c *Candidate) takesOff() bool { return c.is.TakesOff }
 
-// cancelled holds a new repair if a person cancelled the last repair of the same alert. The hold
-// ends when the alert has ended and fires again. Without this guard, the cancelled repair would
-// begin again with another id.
+// cancelled holds a new repair for an alert whose last repair a person cancelled, until the alert
+// has ended and fires again. Otherwise the repair would begin again with another id.
 func cancelled(c *Candidate) *Finding {
 	if c.Alert == nil || c.Acted() {
 		return nil
@@ -83,9 +81,9 @@ func cancelled(c *Candidate) *Finding {
 	return f
 }
 
-// CancelOf returns the last repair of the alert if a person cancelled it, or nil. It reads the
-// Node, and also the ledger, because the Node may have lost its annotations. A cancel in the ledger
-// does not count if the Node shows a later cancel, or a later repair that acted.
+// CancelOf returns the last repair of the alert if a person cancelled it. The Node may have lost
+// its annotations, so the ledger counts, too, unless the Node shows a later cancel or a later
+// repair that acted.
 func (s *State) CancelOf(a *remediations.Alert, now time.Time) *remediations.CancelledRepair {
 	by := s.Journal.Cancelled(a)
 	if s.Ledger == nil {
@@ -98,8 +96,8 @@ func (s *State) CancelOf(a *remediations.Alert, now time.Time) *remediations.Can
 	return &remediations.CancelledRepair{ID: known.Repair, At: known.At}
 }
 
-// actedSince reports whether the Node's history has a later repair of the alert that issued a step,
-// and that no person ended.
+// actedSince reports whether a later repair of the alert issued a step and was not ended by a
+// person.
 func (s *State) actedSince(a *remediations.Alert, since time.Time) bool {
 	return slices.ContainsFunc(s.Journal.History, func(e remediations.Entry) bool {
 		return e.Cause == a.Fingerprint && e.By == "" && len(e.Steps) > 0 && e.Ended.After(since)
@@ -129,8 +127,6 @@ func (c *Candidate) cordonedByUs() bool {
 	return r != nil && slices.ContainsFunc(r.Undo, func(u remediations.Undo) bool { return u.Kind == remediations.UndoCordon })
 }
 
-// awaitingApproval holds the first step of a repair until a person approves it, if the policy needs
-// an approval.
 func awaitingApproval(c *Candidate) *Finding {
 	r := c.record()
 	if !c.Policy.Approval || c.Acted() || (r != nil && r.ID == c.Own && c.Node.Annotations[remediations.ApproveKey] == c.Own) {
@@ -139,8 +135,8 @@ func awaitingApproval(c *Candidate) *Finding {
 	return Because("policy %s needs a person's approval: kubectl drydock approve %s, or kubectl annotate node %[2]s %s=%s", c.Policy.Name, c.Node.Name, remediations.ApproveKey, c.Own)
 }
 
-// observing holds every step of a policy that only observes. It is the last guard, so that its
-// message appears only for a step that no other guard holds.
+// observing is the last guard, so that its message appears only for a step that no other guard
+// holds.
 func observing(c *Candidate) *Finding {
 	if c.Policy.Mode == remediations.ModeEnforce {
 		return nil

@@ -10,13 +10,11 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// underRepair returns the finding for a node that has another repair, r.
 func underRepair(r *remediations.Record) *Finding {
 	return Because("another repair of this node is under way: %s by policy %s", r.ID, r.Policy)
 }
 
-// unreadable holds repairs while a record on the node cannot be read, because that record may
-// describe a running repair.
+// unreadable holds repairs because an unreadable record may describe a running repair.
 func unreadable(c *Candidate) *Finding {
 	if c.Journal.Malformed == nil {
 		return nil
@@ -37,9 +35,8 @@ func nodeUnderRepair(c *Candidate) *Finding {
 	return nil
 }
 
-// hostUnderRepair holds the repair of a sidecar or a location while the node that has the record is
-// under repair itself. It also holds the repair while another target of that node is under repair,
-// unless both repairs may run at the same time.
+// hostUnderRepair holds the repair of a sidecar or location while its node is under repair. Another
+// target of that node holds it, too, unless both repairs may run together.
 func hostUnderRepair(c *Candidate) *Finding {
 	if f := unreadable(c); f != nil {
 		return f
@@ -73,10 +70,10 @@ func cooldown(c *Candidate) *Finding {
 	return &Finding{Message: fmt.Sprintf("the last repair by policy %s ended at %s; its cooldown is %s", e.Policy, e.Ended.Format(time.RFC3339), text.Duration(c.Policy.Cooldown)), Until: e.Ended.Add(c.Policy.Cooldown)}
 }
 
-// bootedLately holds a step that restarts the machine, if a repair by another policy has restarted
-// the machine recently. Programs that start at boot, above all GPU drivers, may need as long as the
-// step waits for its proof (requirement S3-16). A step that a person requested is not held, because
-// the person knows of the last boot.
+// bootedLately holds a step that restarts the machine if another policy restarted it recently.
+// Programs that start at boot, above all GPU drivers, may need as long as the step waits for its
+// proof (requirement S3-16). A requested step is not held, because the person knows of the last
+// boot.
 func bootedLately(c *Candidate) *Finding {
 	if !c.Remediation().Restarts || c.Request != "" {
 		return nil
@@ -99,8 +96,8 @@ func (c *Candidate) restartedLately(policy string, ended time.Time, wait time.Du
 	return &Finding{Message: fmt.Sprintf("a repair by policy %s restarted the machine and ended at %s; after a restart, a %s of policy %s waits %s", policy, ended.Format(time.RFC3339), c.Step.Name, c.Policy.Name, text.Duration(wait)), Until: ended.Add(wait)}
 }
 
-// endsKnown returns the ended repairs of the node's machine from the ledger. They are needed if the
-// Node has lost its history. It returns nil for targets that are not nodes.
+// endsKnown returns the machine's ended repairs from the ledger, for a Node that has lost its
+// history.
 func (c *Candidate) endsKnown() []ledger.End {
 	if c.Kind != remediations.KindNode {
 		return nil
@@ -108,9 +105,8 @@ func (c *Candidate) endsKnown() []ledger.End {
 	return slices.DeleteFunc(c.Ledger.EndsOf(c.Node, c.Now, c.Config.Limits.RepairsWindow), func(e ledger.End) bool { return e.Alert != "" })
 }
 
-// lastRepair returns the policy's last repair of the target that counts for the cooldown. It reads
-// the Node's history and the ledger, and returns the later repair of the two. It returns nil if
-// there is none.
+// lastRepair returns the policy's last repair that counts for the cooldown, from the Node's history
+// or the ledger.
 func (c *Candidate) lastRepair() (last *remediations.Entry) {
 	for _, e := range c.remembered() {
 		if e.Policy == c.Policy.Name && remediations.KindOf(e.Target) == c.Kind && c.counts(e) {
@@ -126,9 +122,9 @@ func (c *Candidate) lastRepair() (last *remediations.Entry) {
 	return last
 }
 
-// remembered returns the ended repairs of the node's machine. If the Node has no spec.providerID,
-// the same machine may have registered again as a new Node. Then the result also has the repairs of
-// earlier Nodes with the same name that ended within limits.repairsWindow.
+// remembered returns the machine's ended repairs. Without a spec.providerID, the same machine may
+// have registered again as a new Node. So repairs of earlier Nodes with the same name count, if
+// they ended within limits.repairsWindow.
 func (c *Candidate) remembered() []remediations.Entry {
 	if len(c.Journal.Past) == 0 || c.Node.Spec.ProviderID != "" {
 		return c.Journal.History
@@ -142,16 +138,16 @@ func (c *Candidate) remembered() []remediations.Entry {
 	return out
 }
 
-// counts reports whether the ended repair counts for cooldowns and limits. A repair that issued a
-// step counts. For a policy in mode observe, repairs that were only observed count, too. So that
-// policy reports what would really happen. Observed repairs never hold a policy in mode enforce.
+// counts reports whether the ended repair counts for cooldowns and limits. Repairs that were only
+// observed count for a policy in mode observe, so that it reports what would really happen. They
+// never hold a policy in mode enforce.
 func (c *Candidate) counts(e remediations.Entry) bool {
 	return len(e.Steps) > 0 || (e.Outcome == remediations.OutcomeObserved && c.Policy.Mode == remediations.ModeObserve)
 }
 
-// begun counts the disruptive repairs that began on the machine within limits.repairsWindow, and
-// returns when the oldest of them began. It merges the ledger and the Node's history, because one
-// of them may have been restored from an old backup.
+// begun counts the disruptive repairs within limits.repairsWindow, and returns when the oldest
+// began. It merges the ledger and the Node's history, because one of them may have been restored
+// from an old backup.
 func (c *Candidate) begun() (count int, oldest time.Time) {
 	window := c.Config.Limits.RepairsWindow
 	all := c.Ledger.Begun(ledger.Machine(c.Node), c.Own, c.Now, window)
@@ -173,8 +169,7 @@ func (c *Candidate) begun() (count int, oldest time.Time) {
 	return len(all), oldest
 }
 
-// disrupted reports whether the ended repair issued a disruptive step. For a repair that was only
-// observed, it reports whether the step would have been disruptive.
+// disrupted also counts a step that was only observed and would have been disruptive.
 func (c *Candidate) disrupted(e remediations.Entry) bool {
 	return e.Would != nil && c.Config.Remediation(e.Would.Step.Name).Disruptive ||
 		slices.ContainsFunc(e.Steps, func(a remediations.Attempt) bool { return c.Config.Remediation(a.Name).Disruptive })

@@ -12,9 +12,9 @@ import (
 )
 
 // clusterWide holds a step that changes the whole cluster, unless enough nodes have the policy's
-// alert. So one bad node never causes such a step. If too few nodes have the alert, or the last
-// such step was too recent, the plan may continue with another step. If another repair is changing
-// the cluster now, the step waits.
+// alert: one bad node never causes such a step. If too few nodes have it, or the last such step was
+// too recent, the plan may continue with another step. If another repair is changing the cluster
+// now, the step waits.
 func clusterWide(c *Candidate) *Finding {
 	if !c.Remediation().ClusterWide {
 		return nil
@@ -34,8 +34,7 @@ func clusterWide(c *Candidate) *Finding {
 	return nil
 }
 
-// sick counts the nodes that have a confirmed alert of the candidate's policy. Confirmed means that
-// the Alertmanagers' verdict allows a repair.
+// sick counts the nodes whose alert of this policy allows a repair.
 func (c *Candidate) sick() int {
 	nodes := map[string]bool{}
 	for _, r := range c.Snapshot.Replicas {

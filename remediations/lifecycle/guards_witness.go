@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// witnessKept is the greatest age of a sign's reading that may hold a repair. If the reading is
-	// older, the sign counts as not read.
+	// witnessKept is how old a sign's reading may be to hold a repair. After that the sign counts
+	// as not read.
 	witnessKept = time.Minute
-	// witnessAgain is the age at which Drydock reads a sign again while the sign holds a repair.
+	// witnessAgain is when a sign that holds a repair is read again.
 	witnessAgain = 30 * time.Second
 )
 
-// Signs returns the policy's signs: facts of the node itself that show the fault, for example its
-// Ready condition. At least one must show the fault (Ill) before the step. Signs returns nil if the
-// step needs no sign. After the repair's first step, a node that is not Ready counts as Ill for
-// every policy, because most signs cannot be read from such a node.
+// Signs returns the facts of the node that must show the fault before the step, for example its
+// Ready condition. One that does (Ill) is enough. It returns nil if the step needs none. After the
+// first step, a node that is not Ready counts as Ill for every policy, because most signs cannot be
+// read from it.
 func (c *Candidate) Signs() []signs.Sign {
 	if c.Request != "" || c.Policy.Witness == nil || c.Policy.Witness.None {
 		return nil
@@ -33,15 +33,13 @@ func (c *Candidate) Signs() []signs.Sign {
 	return c.Policy.Witness.Signs
 }
 
-// seen returns the Node with the number of GPUs that its machine had before the fault. The signs
-// are read from it.
+// seen returns the Node with the number of GPUs that its machine had before the fault.
 func (c *Candidate) seen() *corev1.Node {
 	return remediations.WithGPUsBefore(c.Node, c.Journal.Record, c.Ledger.GPUsOf(c.Node))
 }
 
-// notWitnessed holds a repair if only the alert reports the fault, and the node itself shows no
-// sign of it. While a sign is unread, this guard does not hold the repair: Drydock reads the sign
-// once no other guard holds the repair.
+// notWitnessed holds a repair if only the alert reports the fault, and the node itself does not. An
+// unread sign does not hold the repair: it is read once no other guard holds the repair.
 func notWitnessed(c *Candidate) *Finding {
 	if c.Request == "" && c.Policy.Witness == nil {
 		return &Finding{Fleetwide: true, Concern: remediations.Concern{Policy: c.Policy.Name}, Message: fmt.Sprintf("policy %s has no witness, and an alert alone repairs no node; write what shows the fault on the node itself, for example witness: [{ready: false}], or write witness: none to act on the alert alone", c.Policy.Name)}

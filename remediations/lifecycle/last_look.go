@@ -11,10 +11,9 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// LetsAct returns an error if a person or another system forbids a call about the node or one of
-// its pods, by a mark on the Node. holdWhen lists the marks of other systems: taints, labels,
-// annotations and conditions. decided is when Drydock decided to make the call. A mark of another
-// system that was too old at that time to hold the repair does not stop the call either.
+// LetsAct returns an error if a person or another system forbids the call by a mark on the Node.
+// holdWhen lists the marks of other systems. decided is when Drydock decided to make the call: a
+// mark that was too old then to hold the repair does not stop the call either.
 func LetsAct(holdWhen marks.List, n *corev1.Node, j remediations.Journal, decided time.Time) error {
 	if remediations.Excluded(n) {
 		return remediations.Withhold(remediations.ReasonExcluded, "the node was excluded by the label %s", remediations.ExcludeLabel)
@@ -22,7 +21,7 @@ func LetsAct(holdWhen marks.List, n *corev1.Node, j remediations.Journal, decide
 	if why := holdWhen.Leaving(n, j, decided); why != "" {
 		return remediations.Withhold(remediations.ReasonNodeLeaving, "%s", why)
 	}
-	// A pause that has ended was already removed by the decision. Any other pause stops the call,
+	// The decision has already removed a pause that has ended. Any other pause stops the call,
 	// whatever its value.
 	for _, key := range []string{remediations.BreakGlassKey, remediations.PauseKey} {
 		if _, ok := n.Annotations[key]; ok {
@@ -57,8 +56,8 @@ func MayStillRepair(c *remediations.Config, n *corev1.Node, key, intentID string
 	return LetsAct(c.HoldWhen, n, j, r.Intent.At)
 }
 
-// StillWitnessed returns an error if no sign shows the fault any more. It is the last check of the
-// signs before the call. read has the signs that were read for this check.
+// StillWitnessed returns an error if no sign shows the fault any more. read has the signs that were
+// read for this check.
 func StillWitnessed(n *corev1.Node, asked []signs.Sign, read map[signs.Sign]signs.Testimony) error {
 	if len(asked) == 0 {
 		return nil

@@ -8,8 +8,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Live decides about the target by the phase of its repair. If there is no repair, it decides
-// whether to begin one.
+// Live decides by the phase of the repair, or whether to begin one.
 func (t *Base) Live(now time.Time) Decision {
 	r := t.Record
 	switch {
@@ -31,17 +30,15 @@ func (t *Base) Live(now time.Time) Decision {
 	return t.self.Proceed(now)
 }
 
-// Cancelled reports whether the repair must end now because a person cancelled it by an annotation
-// on the Node. A running call that cannot be repeated is not interrupted: the repair then ends
-// after the call.
+// Cancelled reports whether the repair must end now because a person cancelled it. A running call
+// that cannot be repeated is not interrupted: the repair ends after it.
 func (t *Base) Cancelled() bool {
 	r := t.Record
 	return r != nil && t.Node.Annotations[remediations.CancelKey] == r.ID && r.Phase != remediations.PhaseExhausted && (r.Phase != remediations.PhaseActing || r.Back != nil || !t.Config.Remediation(r.Step.Name).Once)
 }
 
-// choose decides about the target's alerts in order, and returns the first decision that is not a
-// hold. It does this also if the target has a Pending repair that has done nothing. That repair is
-// replaced if another alert needs a repair that no guard holds.
+// choose returns the first decision about the target's alerts that is not a hold. A repair that has
+// done nothing is replaced if another alert needs a repair that no guard holds.
 func (t *Base) choose(now time.Time) Decision {
 	r := t.Record
 	if r != nil && !now.Before(r.Deadline) {
@@ -93,8 +90,8 @@ func (t *Base) choose(now time.Time) Decision {
 	return Decision{Verb: VerbRest}
 }
 
-// IssueOrHold issues the candidate's step, or holds it, or requests facts that are too old. pending
-// is the record that is written if the step is held.
+// IssueOrHold issues the step, or holds it, or requests facts that are too old. pending is the
+// record that a hold writes.
 func (t *Base) IssueOrHold(c *Candidate, pending *remediations.Record) Decision {
 	c.Own = pending.ID
 	if t.Ledger == nil {
@@ -134,20 +131,19 @@ func (t *Base) IssueOrHold(c *Candidate, pending *remediations.Record) Decision 
 	return t.issue(c, pending)
 }
 
-// Uncounted reports whether the count of stale node leases is missing or too old to act on.
+// Uncounted reports whether the count of stale node leases is missing or too old.
 func (s *State) Uncounted(now time.Time) bool {
 	return s.Heartbeats == nil || now.Sub(s.Heartbeats.ReadAt) > remediations.LookFor
 }
 
-// issue returns the decision to issue the candidate's step. The record then contains the step as an
-// intent, and is written before the call.
+// issue writes the step as an intent into the record. The record is written before the call.
 func (t *Base) issue(c *Candidate, pending *remediations.Record) Decision {
 	r, now := pending.Clone(), c.Now
 	id := remediations.NextIntentID(r, c.Step, now)
 	r.Phase, r.Step, r.Hold, r.Note = remediations.PhaseActing, c.Step, nil, ""
 	r.Since, r.Deadline = remediations.Instant(now), remediations.Instant(now.Add(remediations.ActingFor))
-	// A drain that continues already has an intent for this step, and is not a new attempt. The
-	// list Done alone does not show this, because a plan may contain the same step twice.
+	// A drain that continues is not a new attempt. The list Done alone does not show this, because
+	// a plan may contain the same step twice.
 	if !r.Intent.Of(r, c.Step) {
 		r.Done = append(r.Done, c.Step.Issued())
 	}
@@ -157,8 +153,7 @@ func (t *Base) issue(c *Candidate, pending *remediations.Record) Decision {
 	return d
 }
 
-// Settle handles the phase Acting. It waits until the call has ended, and then decides what
-// follows.
+// Settle waits until the call has ended, and then decides what follows.
 func (t *Base) Settle(now time.Time) Decision {
 	old, call := t.Record, t.Call
 	p := t.PolicyOf(old)
@@ -205,7 +200,7 @@ func (t *Base) Settle(now time.Time) Decision {
 	return d
 }
 
-// NewHold returns the hold that the record gets for a guard's finding.
+// NewHold returns the hold that the record gets for a finding.
 func NewHold(reason remediations.Reason, f *Finding, now time.Time) *remediations.Hold {
 	h := &remediations.Hold{Reason: reason, Message: text.Line(f.Message, 400), Since: remediations.Instant(now)}
 	if !f.Until.IsZero() {
@@ -215,12 +210,11 @@ func NewHold(reason remediations.Reason, f *Finding, now time.Time) *remediation
 	return h
 }
 
-// withoutStep returns the hold for a policy without a step that this installation can carry out.
 func withoutStep(p *remediations.Policy) Decision {
 	return Decision{Verb: VerbHold, Reason: remediations.ReasonProviderAbsent, Fleetwide: true, Concern: remediations.Concern{Policy: p.Name}, Policy: p, Message: fmt.Sprintf("no step of policy %s can be carried out by this installation", p.Name)}
 }
 
-// Held returns the decision to hold the candidate. The decision writes no record.
+// Held returns a hold that writes no record.
 func Held(c *Candidate, reason remediations.Reason, f *Finding) Decision {
 	d := Decision{Verb: VerbHold, Reason: reason, Message: f.Message, Policy: c.Policy, Fleetwide: f.Fleetwide || reason.Fleetwide(), Concern: f.Concern}
 	if f.Until.After(c.Now) {

@@ -8,10 +8,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// observe continues a would-be repair: the record of a repair that Drydock would have made in mode
-// enforce. It checks no guards, because a real repair would now wait for its proof. The record ends
-// with the outcome Observed when the step's wait or the alert has ended. It also ends when a real
-// repair needs the target, because a would-be repair must not delay a real one.
+// observe continues a repair that mode observe only records. It checks no guards, because a real
+// repair would now wait for its proof. The record ends when the step's wait or the alert has ended,
+// or when a real repair needs the target: that must not be delayed.
 func (t *Base) observe(now time.Time) Decision {
 	r := t.Record
 	p := t.PolicyOf(r)
@@ -40,13 +39,10 @@ func (t *Base) observe(now time.Time) Decision {
 	}
 }
 
-// enforces reports whether the policy exists and its mode is enforce.
 func (t *Base) enforces(p *remediations.Policy) bool {
 	return p != nil && p.Mode == remediations.ModeEnforce
 }
 
-// watch requests a new observation in the decision, if the last observation is older than the given
-// time. It requests none if Drydock does not observe targets of this kind.
 func (t *Base) watch(d Decision, now time.Time, after time.Duration) Decision {
 	if t.is.Looking == "" {
 		return d
@@ -54,9 +50,9 @@ func (t *Base) watch(d Decision, now time.Time, after time.Duration) Decision {
 	return t.LookAgain(d, now, after)
 }
 
-// enforced returns the decision about another alert of the target whose policy has mode enforce. It
-// returns false if that decision would only hold or wait. A hold for an approval is returned,
-// because a person can approve only what is on record.
+// enforced returns the decision about another alert whose policy has mode enforce, unless that
+// would only hold or wait. A hold for an approval is returned, because a person can approve only
+// what is on record.
 func (t *Base) enforced(now time.Time) (Decision, bool) {
 	for _, a := range t.self.Causes() {
 		p := t.Config.Policy(a.Policy)
@@ -75,9 +71,8 @@ func (t *Base) enforced(now time.Time) (Decision, bool) {
 	return Decision{}, false
 }
 
-// givesWay ends the would-be repair if the decision d must write a record or a history entry. The
-// Node has only one record for the target, so the next pass makes the decision d again. Otherwise
-// givesWay returns d.
+// givesWay ends the observed repair if d must write a record. The Node has only one record for the
+// target, so the next pass decides d again.
 func (t *Base) givesWay(d Decision, now time.Time) Decision {
 	if d.Record == nil && d.Ended == nil {
 		return d
@@ -89,8 +84,7 @@ func (t *Base) givesWay(d Decision, now time.Time) Decision {
 	return t.observed("the observation ended for "+by, now)
 }
 
-// observed ends a would-be repair with the outcome Observed. why is the cause of the end. An empty
-// why means that the step's wait or the alert has ended.
+// An empty why means that the step's wait or the alert has ended.
 func (t *Base) observed(why string, now time.Time) Decision {
 	r, p := t.Record, t.PolicyOf(t.Record)
 	at := r.Hold.Since
@@ -128,8 +122,7 @@ func (t *Base) observed(why string, now time.Time) Decision {
 	return d
 }
 
-// ended reports whether no Alertmanager has the alert any more, while Prometheus still evaluates
-// its rule.
+// ended reports whether no Alertmanager has the alert, while Prometheus still evaluates its rule.
 func (t *Base) ended(cause remediations.Cause, now time.Time) bool {
 	if a := t.AlertBy(cause.Alert); a != nil {
 		return t.Over(a, now)
@@ -137,8 +130,6 @@ func (t *Base) ended(cause remediations.Cause, now time.Time) bool {
 	return t.self.Verdict(cause).Gone && t.Snapshot.BlindCause(t.Config) == ""
 }
 
-// nextWould returns the end of a sentence. It names the step that would follow if the first step
-// did not cure the target.
 func (t *Base) nextWould(p *remediations.Policy) string {
 	if p == nil {
 		return ""
@@ -149,10 +140,8 @@ func (t *Base) nextWould(p *remediations.Policy) string {
 	return "; if the step had not cured it, a person would have to look"
 }
 
-// saidAlready returns the decision to do nothing about an alert that a policy in mode observe has
-// already reported. It returns false if the alert is new or has ended since. The next step is not
-// reported, because the effect of the first step is unknown. The decision has the reason Observing,
-// which shows people what to change for a real repair.
+// saidAlready returns true for an alert that mode observe has already reported. The next step is
+// not reported, because the effect of the first is unknown.
 func (t *Base) saidAlready(p *remediations.Policy, a *remediations.Alert, now time.Time) (Decision, bool) {
 	if p.Mode != remediations.ModeObserve {
 		return Decision{}, false

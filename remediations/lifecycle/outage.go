@@ -10,8 +10,8 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// WithoutLedger returns the reason and the finding that hold repairs while the ledger cannot be
-// read. If the failure is recent, the finding is nil: Drydock then only reads the ledger again.
+// WithoutLedger returns what holds repairs while the ledger cannot be read. If the failure is
+// recent, the finding is nil: Drydock then only reads again.
 func (s *State) WithoutLedger(now time.Time) (remediations.Reason, *Finding) {
 	switch {
 	case errors.Is(s.LedgerErr, ledger.ErrMalformed):
@@ -22,13 +22,12 @@ func (s *State) WithoutLedger(now time.Time) (remediations.Reason, *Finding) {
 	return "", nil
 }
 
-// LedgerLost returns the message that the ledger has been unreachable. since is when that began.
+// LedgerLost returns the message about a ledger that has been unreachable since then.
 func LedgerLost(since time.Time, err error) string {
 	return fmt.Sprintf("the ledger has been unreachable since %s (%s); without it Drydock begins no repair and no step", remediations.Instant(since).Format(time.RFC3339), text.Line(fmt.Sprint(err), 200))
 }
 
-// leasesLost returns the finding that holds repairs while the nodes' leases cannot be listed. It
-// returns nil if the failure is recent. Drydock then only lists the leases again.
+// leasesLost returns nil if the failure is recent: Drydock then only lists the leases again.
 func (s *State) leasesLost(now time.Time) *Finding {
 	if !Lost(s.LeasesLost, now) {
 		return nil
@@ -36,19 +35,17 @@ func (s *State) leasesLost(now time.Time) *Finding {
 	return &Finding{Message: LeasesLost(s.LeasesLost, s.LeasesErr), Fleetwide: true}
 }
 
-// LeasesLost returns the message that the nodes' leases could not be listed. since is when that
-// began.
+// LeasesLost returns the message about leases that could not be listed since then.
 func LeasesLost(since time.Time, err error) string {
 	return fmt.Sprintf("Drydock has not been able to list the nodes' leases since %s (%s); without them it begins no repair and no step", remediations.Instant(since).Format(time.RFC3339), text.Line(fmt.Sprint(err), 200))
 }
 
-// LeaseLost returns the message that one node's lease could not be read. since is when that began.
+// LeaseLost returns the message about one node's lease that could not be read since then.
 func LeaseLost(since time.Time, err error) string {
 	return fmt.Sprintf("a node's lease has been unreadable since %s (%s); without it no cure is proven", remediations.Instant(since).Format(time.RFC3339), text.Line(fmt.Sprint(err), 200))
 }
 
-// Lost reports whether a failure that began at since has lasted long enough to hold repairs. A zero
-// since means that there is no failure.
+// Lost reports whether a failure has lasted long enough to hold repairs. A zero since means none.
 func Lost(since, now time.Time) bool {
 	return !since.IsZero() && now.Sub(since) >= remediations.OutageFor
 }

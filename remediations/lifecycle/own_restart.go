@@ -8,10 +8,9 @@ import (
 	"drydock.dev/drydock/remediations/marks"
 )
 
-// sinceOwnRestart extends the message about a shutdown taint, if the repair's last step was a
-// restart. Otherwise it returns "". The restart may have left the machine off. The taint is newer
-// than the restart, because an older taint would have held that step. The taint still holds the
-// repair, because a person may have shut the machine down.
+// sinceOwnRestart adds to the message about a shutdown taint that the repair's own restart may have
+// left the machine off. The taint still holds the repair, because a person may have shut the
+// machine down.
 func sinceOwnRestart(c *Candidate, why string) string {
 	r := c.Journal.Record
 	if r == nil || r.Intent == nil || r.Intent.ID == "" || !strings.Contains(why, marks.ShutdownTaint) {

@@ -2,9 +2,9 @@ package lifecycle
 
 import "drydock.dev/drydock/remediations"
 
-// Doable reports whether the step can be carried out now. The policy's plan must have it at this
-// index and with this name, and a provider must be configured for it. Its remediation must not
-// refuse this node, and the repair must not have tried it yet. r is nil if there is no repair.
+// Doable reports whether the step can be carried out: the plan still has it, a provider is
+// configured, the node is not refused, and the repair has not tried it yet. r is nil if there is no
+// repair.
 func (s *State) Doable(p *remediations.Policy, r *remediations.Record, ref remediations.StepRef) bool {
 	if refuses := s.Config.Remediation(ref.Name).Refuses; refuses != nil && refuses(s.Node) != "" {
 		return false
@@ -19,14 +19,13 @@ func (s *State) Doable(p *remediations.Policy, r *remediations.Record, ref remed
 	return there && ref.Attempt <= step.Attempts && s.Config.Provides(step)
 }
 
-// FirstStep returns the first step of the plan that can be carried out. r is the present repair, or
-// nil for a new one.
+// FirstStep returns the first step of the plan that can be carried out. r may be nil.
 func (s *State) FirstStep(p *remediations.Policy, r *remediations.Record) (remediations.StepRef, bool) {
 	return s.StepFrom(p, r, 0)
 }
 
-// NextStep returns the attempt after an issued one: the next attempt of the same step or, if the
-// step has no more attempts, the next step that can be carried out.
+// NextStep returns the next attempt of the same step or, if there is none, the next step that can
+// be carried out.
 func (s *State) NextStep(p *remediations.Policy, r *remediations.Record, after remediations.StepRef) (remediations.StepRef, bool) {
 	again := remediations.StepRef{Index: after.Index, Name: after.Name, Attempt: after.Attempt + 1}
 	if s.Doable(p, r, again) {
@@ -35,8 +34,7 @@ func (s *State) NextStep(p *remediations.Policy, r *remediations.Record, after r
 	return s.StepFrom(p, r, after.Index+1)
 }
 
-// StepFrom returns the first attempt that can be carried out. It starts with the plan's step at
-// this index.
+// StepFrom returns the first attempt that can be carried out, from the plan's step at this index.
 func (s *State) StepFrom(p *remediations.Policy, r *remediations.Record, index int) (remediations.StepRef, bool) {
 	for i := index; i < len(p.Plan); i++ {
 		for attempt := 1; attempt <= p.Plan[i].Attempts; attempt++ { // earlier repairs may have used the first attempts
@@ -49,8 +47,8 @@ func (s *State) StepFrom(p *remediations.Policy, r *remediations.Record, index i
 	return remediations.StepRef{}, false
 }
 
-// idle reports whether the step only prepares later steps, and none of those can be carried out. So
-// a node is not drained without need. The last step of a plan is never idle.
+// idle reports whether the step only prepares later steps that cannot be carried out. So a node is
+// not drained without need.
 func (s *State) idle(p *remediations.Policy, r *remediations.Record, index int) bool {
 	if s.Config.Remediation(p.Plan[index].Name).Once || index == len(p.Plan)-1 {
 		return false

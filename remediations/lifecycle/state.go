@@ -12,75 +12,62 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// State has all facts for a decision about one node, or about a sidecar or location with its record
-// on that node.
+// State has all facts for a decision about one node, or a sidecar or location with its record
+// there.
 type State struct {
 	Config  *remediations.Config
 	Node    *corev1.Node
 	Journal remediations.Journal
-	// Snapshot has the answers of the Alertmanagers. It is nil if they were not asked.
+	// Snapshot has the answers of the Alertmanagers, or nil.
 	Snapshot *alerts.Snapshot
 	Fleet    *fleet.Fleet
-	// Ledger is nil if it cannot be read. LedgerErr then has the cause, and no repair begins.
+	// Ledger is nil if it cannot be read. LedgerErr then says why, and no repair begins.
 	Ledger    *ledger.Ledger
 	LedgerErr error
-	// LedgerLost is when the present failure to read or save the ledger began. Zero means that
-	// there is no failure.
+	// LedgerLost is when the present failure of the ledger began, or zero.
 	LedgerLost time.Time
-	// LeasesLost is when the present failure to list the leases of all nodes began, and LeasesErr
-	// is the cause. A zero time means that there is no failure.
+	// LeasesLost is when the present failure to list all leases began, or zero.
 	LeasesLost time.Time
 	LeasesErr  error
-	// Reset is the message of a person's reset that an earlier pass has begun. The ledger may
-	// already be saved, so that only the write on the Node is missing. Reset is empty if there was
-	// no such pass.
+	// Reset is the message of a person's reset that an earlier pass has begun, or empty. The ledger
+	// may already be saved, and only the write on the Node may be missing.
 	Reset string
-	// Behind is the reason why the cache of Nodes cannot be trusted. It is empty if it can be
-	// trusted.
+	// Behind is why the cache of Nodes cannot be trusted, or empty.
 	Behind string
-	// Denied is the API server's refusal of Drydock's keys on Nodes. It is empty if the API server
-	// accepts them.
+	// Denied is how the API server refuses Drydock's keys on Nodes, or empty.
 	Denied string
-	// Lease is the node's lease as last read. It is nil if the lease was not read.
+	// Lease is nil if it was not read.
 	Lease *signs.Lease
-	// Read has the readings of signs that the Node object does not show. A sign without an entry
-	// was not read.
+	// Read has the signs that the Node object does not show. A sign without an entry was not read.
 	Read map[signs.Sign]signs.Testimony
-	// Heartbeats has the count of stale node leases as last read. It is nil if it was not read.
+	// Heartbeats counts stale node leases, or is nil.
 	Heartbeats *signs.Heartbeats
-	// Call is the call for the intent on record. It is nil if this process did not make that call.
+	// Call is nil if this process did not make the call on record.
 	Call *Call
-	// Survey is the provider's answer about the machine before the intent. It is nil if the provider
-	// was not asked.
+	// Survey is the provider's answer before the intent, or nil.
 	Survey *remediations.Survey
-	// Replacement is the provider's answer about a machine that is being replaced. It is nil if the
-	// provider was not asked.
+	// Replacement is the provider's answer about a machine that is being replaced, or nil.
 	Replacement *remediations.Replacement
-	// Pods is the answer whether the pods that the step restarted are running again. It is nil if
-	// they were not read.
+	// Pods is the answer whether the pods that the step restarted run again, or nil.
 	Pods *remediations.PodProof
-	// LookSince is when this node first needed a fresh answer of Alertmanager. Zero means that it
-	// does not need one yet.
+	// LookSince is when this node first needed a fresh answer of Alertmanager, or zero.
 	LookSince time.Time
-	// WellSince is when the target became well. Every later observation found it well, too. Zero
-	// means that it is not well.
+	// WellSince is when the target became well. Every later observation found it well. Zero means
+	// not well.
 	WellSince time.Time
 	// WellHeard has, for each Alertmanager, when its last Watchdog alert before WellSince arrived.
-	// The end of the repair's alert counts only after a newer Watchdog. Otherwise the end of
-	// Prometheus could look like a cure: its alerts then end by themselves, some of them before the
-	// Watchdog.
+	// The end of the repair's alert counts only after a newer Watchdog: if Prometheus dies, alerts
+	// end by themselves, some of them before the Watchdog.
 	WellHeard alerts.Heard
-	// LookTook is how long the last observation of the target took.
-	LookTook time.Duration
-	// NewID is the id for a repair that this decision may begin.
-	NewID string
-	// Guards replaces the table of guards if it is not nil. Only tests set it.
+	LookTook  time.Duration
+	NewID     string
+	// Guards replaces the table of guards. Only tests set it.
 	Guards []Guard
-	// Asking is called with each candidate before the guards check it. It may be nil.
+	// Asking is called with each candidate before the guards. It may be nil.
 	Asking func(*Candidate)
 }
 
-// OwnSilence returns the id of the silence that this node's repair created, or "".
+// OwnSilence returns the silence that this node's repair created, or "".
 func (s *State) OwnSilence() string {
 	if r := s.Journal.Record; r != nil {
 		return r.Silence
@@ -88,13 +75,13 @@ func (s *State) OwnSilence() string {
 	return ""
 }
 
-// Stale reports whether this node needs newer answers of the Alertmanagers. That is true if there
-// are no answers, if they are older than LookSince, or if LookSince is zero.
+// Stale reports whether this node needs newer answers of the Alertmanagers. A zero LookSince means
+// yes.
 func (s *State) Stale() bool {
 	return s.LookSince.IsZero() || s.Snapshot == nil || s.Snapshot.AskedAt.Before(s.LookSince)
 }
 
-// Look returns the decision to ask the Alertmanagers. why is its message.
+// Look returns the decision to ask the Alertmanagers.
 func (s *State) Look(why string) Decision {
 	return Decision{Verb: VerbLook, Ask: Ask{Alerts: true}, Message: why}
 }
@@ -109,9 +96,8 @@ func (s *State) AlertBy(fingerprint string) *remediations.Alert {
 	return nil
 }
 
-// Over reports whether the alert has ended. No Alertmanager may have it any more. In addition,
-// Alertmanager must have posted it as resolved, or must have posted nothing about it for
-// UnconfirmedFor.
+// Over reports whether the alert has ended: no Alertmanager has it, and it was posted as resolved,
+// or nothing was posted about it for UnconfirmedFor.
 func (s *State) Over(a *remediations.Alert, now time.Time) bool {
 	return s.Snapshot.VerdictFor(a.Fingerprint, s.Config, s.OwnSilence()).Gone && s.Snapshot.BlindCause(s.Config) == "" &&
 		(a.Status == remediations.StatusResolved || now.Sub(a.ReceivedAt).Abs() > remediations.UnconfirmedFor) // Abs: a wrong clock may have written it
