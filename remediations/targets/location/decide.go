@@ -9,29 +9,28 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// State is the input of Decide. Its fields Call, NewID, WellSince and WellHeard are those of the
-// repair of the location's leader.
+// State is the input of Decide. Call, NewID, WellSince and WellHeard are those of the leader's
+// repair.
 type State struct {
 	*lifecycle.State
 	remediations.Subject
-	// Seen is the last observation of the location, or nil if there has not been one.
+	// Seen is the last observation, or nil.
 	Seen *Observation
 }
 
-// target is one location of the mesh, as a target of package lifecycle.
 type target struct {
 	lifecycle.Base
 	seen *Observation
-	// move is the change of leadership that the next attempt makes.
+	// move is what the next attempt does.
 	move remediations.Move
 }
 
-// Decide returns what to do about the leader of one mesh location. The decision belongs to the Node
-// that led the location when it was observed. The same state and time give the same decision.
+// Decide returns what to do about the leader of one mesh location. The same state and time give the
+// same decision.
 //
-// It checks the same guards as for a node, except those about the machine. It does not check the
-// breaker: if the leader does not forward, many nodes look unhealthy, and only the repair of the
-// location can change that. The leader's machine is repaired for an alert of its own.
+// It does not check the breaker: if the leader does not forward, many nodes look unhealthy, and
+// only the repair of the location can change that. The leader's machine is repaired for an alert of
+// its own.
 func Decide(known *State, now time.Time) lifecycle.Decision {
 	s := &target{seen: known.Seen}
 	s.Bind(s, known.State, known.Subject)
@@ -64,14 +63,13 @@ func (s *target) Begun(r *remediations.Record) bool { return len(r.Moves) > 0 }
 
 func (s *target) Named(r *remediations.Record) { r.Location = s.Name }
 
-// Closing copies the moves of the leadership into the history. They stay in effect: only an
-// exhausted plan undoes them.
+// Closing keeps the moves in effect: only an exhausted plan undoes them.
 func (s *target) Closing(d *lifecycle.Decision, _ time.Time) {
 	d.Ended.Location, d.Ended.Moves = s.Record.Location, slices.Clone(s.Record.Moves)
 }
 
-// Tidy removes the alerts about mesh locations that have ended, also those about other locations.
-// Alerts about other locations wait while this location has a repair.
+// Tidy removes the alerts about mesh locations that have ended. Alerts about other locations wait
+// while this one has a repair.
 func (s *target) Tidy(d *lifecycle.Decision, now time.Time) {
 	var all []*remediations.Alert
 	for i := range s.Journal.Alerts {
@@ -83,8 +81,6 @@ func (s *target) Tidy(d *lifecycle.Decision, now time.Time) {
 	s.Tidied(d, s.Record, all, now)
 }
 
-// Examine allows a move of the leadership only if the location does not answer and another node can
-// lead it.
 func (s *target) Examine(c *lifecycle.Candidate, _ *remediations.Record, _ bool) (*lifecycle.Decision, remediations.Reason, *lifecycle.Finding) {
 	against, why := s.against(c)
 	if why == nil {
@@ -109,8 +105,7 @@ func (s *target) Intend(c *lifecycle.Candidate, pending *remediations.Record, d 
 	d.Message = fmt.Sprintf("move the mesh leadership of location %s from %s to %s (attempt %d) %s", m.Location, m.From, m.To, c.Step.Attempt, c.By())
 }
 
-// Acting continues to undo the moves, if that has begun. Otherwise it waits for the result of the
-// last move.
+// Acting continues to undo the moves, if that has begun.
 func (s *target) Acting(now time.Time) lifecycle.Decision {
 	if s.Record.Back == nil {
 		return s.Base.Acting(now)

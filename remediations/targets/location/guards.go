@@ -12,7 +12,7 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// Guard answers for the guards that work differently for mesh locations than for nodes.
+// Guard has the guards that work differently for mesh locations.
 func (s *target) Guard(reason remediations.Reason, c *lifecycle.Candidate) *lifecycle.Finding {
 	switch reason {
 	case remediations.ReasonNodeUnderRepair:
@@ -28,8 +28,8 @@ func (s *target) Guard(reason remediations.Reason, c *lifecycle.Candidate) *life
 	return nil
 }
 
-// underRepair holds the repair while a node that leads the location, or would lead it after a move,
-// is under repair. It also holds the repair while another repair moves the location's leadership.
+// underRepair holds the repair while a node that leads the location, or would lead it, is under
+// repair, and while another repair moves the leadership.
 func (s *target) underRepair() *lifecycle.Finding {
 	involved := []string{s.Node.Name}
 	if r := s.Record; r != nil {
@@ -46,10 +46,9 @@ func (s *target) underRepair() *lifecycle.Finding {
 	return nil
 }
 
-// movedLately holds the repair if another repair moved the location's leadership within
-// limits.leaders.perLocation, or within the policy's cooldown if that is longer. A repair of an
-// earlier leader counts, too, because each move breaks the connections through the leader. Earlier
-// attempts of the same repair do not count.
+// movedLately holds the repair if another one moved the leadership within
+// limits.leaders.perLocation or the policy's cooldown. A repair of an earlier leader counts, too,
+// because each move breaks the connections through the leader.
 func (s *target) movedLately(c *lifecycle.Candidate) *lifecycle.Finding {
 	what, least := "limits.leaders.perLocation is", s.Config.Limits.Locations.PerLocation
 	if c.Policy.Cooldown > least {
@@ -62,18 +61,16 @@ func (s *target) movedLately(c *lifecycle.Candidate) *lifecycle.Finding {
 	return nil
 }
 
-// UnprovenFor is how long a repair waits for its proof after it has moved the leadership and no
-// further move is possible. The policy's proofFor is added to this time. It equals the default of
-// limits.leaders.perLocation, the wait between two repairs of a location.
+// UnprovenFor, with the policy's proofFor, is how long a repair waits for its proof when no further
+// move is possible. It equals the default of limits.leaders.perLocation.
 const UnprovenFor = 15 * time.Minute
 
-// Unproven has the reasons of holds that leave Drydock nothing more to try: the alert has ended,
-// the probes report nothing, or the probes contradict the alert. No person has set these holds. All
-// other holds end with time.
+// Unproven has the holds that leave nothing more to try: the alert has ended, or the probes report
+// nothing, or they contradict the alert. All other holds end with time.
 var Unproven = []remediations.Reason{remediations.ReasonAlertResolved, remediations.ReasonLeaderUnknown, remediations.ReasonLeaderHeld}
 
-// Until returns when the hold must end. A repair that has moved the leadership, but cannot prove
-// its cure, must not wait for a whole day.
+// Until is early for a repair that has moved the leadership and cannot prove its cure: it must not
+// wait for a whole day.
 func (s *target) Until(c *lifecycle.Candidate, pending *remediations.Record, reason remediations.Reason) time.Time {
 	was := s.Record
 	switch {
@@ -87,9 +84,8 @@ func (s *target) Until(c *lifecycle.Candidate, pending *remediations.Record, rea
 	return remediations.Instant(remediations.Earlier(pending.Since.Add(remediations.PendingFor), c.Now.Add(UnprovenFor+c.Policy.ProofFor)))
 }
 
-// MayStillMove is the last check before a move of the leadership writes the Nodes' annotations. It
-// returns an error if a fact that the decision used has changed. leader is the Node with the
-// repair's record. others are the Node of the next leader and every Node whose annotation changes.
+// MayStillMove is the last check before the Nodes' annotations are written. leader is the Node with
+// the repair's record. others are the next leader and every Node that changes.
 func MayStillMove(c *remediations.Config, leader *corev1.Node, others []*corev1.Node, intentID string) error {
 	r := c.Registry.ReadJournal(leader).Records[remediations.LocationKey]
 	if r == nil || r.Phase != remediations.PhaseActing || r.Back != nil || r.Intent.ID != intentID {
@@ -103,8 +99,7 @@ func MayStillMove(c *remediations.Config, leader *corev1.Node, others []*corev1.
 	return letsMove(c, leader, others, r.Intent.At)
 }
 
-// MayStillPutBack is the last check before Drydock undoes the moves of the repair. It is like
-// MayStillMove.
+// MayStillPutBack is the same check before moves are undone.
 func MayStillPutBack(c *remediations.Config, leader *corev1.Node, others []*corev1.Node, putBackID string) error {
 	r := c.Registry.ReadJournal(leader).Records[remediations.LocationKey]
 	if r == nil || r.Phase != remediations.PhaseActing || r.Back == nil || r.PutBackID() != putBackID {

@@ -12,36 +12,33 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Observation is what Drydock last observed of a mesh location. It always comes from the live
-// system, and never from an alert.
+// Observation is what was last observed of a mesh location. It comes from the live system, never
+// from an alert.
 type Observation struct {
 	// At is when the observation began.
 	At time.Time
-	// Leader is the name of the node that leads the location by Kilo's rule. It is empty if there
-	// is no leader or if the leader is unknown.
+	// Leader leads the location by Kilo's rule. It is empty if there is none or if it is unknown.
 	Leader string
-	// Held is why the leadership must not be moved, or empty. Unknown is why the state of the
-	// location is unknown, or empty. If both apply, only Held is set, and Unheard has the reason of
-	// Unknown.
+	// Held is why the leadership must not be moved. Unknown is why the state is unknown. If both
+	// apply, only Held is set, and Unheard has the reason of Unknown.
 	Held, Unknown, Unheard string
-	// Misconfigured means that Held is about a mistake in the nodes' configuration, which a person
-	// must correct. If it is false, a non-empty Held means that no other node can become leader.
+	// Misconfigured means that a person must correct the nodes' configuration. Otherwise Held means
+	// that no other node can lead.
 	Misconfigured bool
-	// Candidates has the nodes that could become the leader, the best first, each with the changes
-	// that the move needs. Refused has the reasons why the other nodes cannot become the leader, by
-	// the node's name.
+	// Candidates could lead, the best first, each with the changes that the move needs. Refused has
+	// why the other nodes cannot, by name.
 	Candidates []remediations.Move
 	Refused    map[string]string
-	// Settled means that only one node of the location, the leader, has an address in the mesh.
+	// Settled means that only the leader has an address in the mesh.
 	Settled bool
-	// Reached means that the location's members (its other nodes) answer probes from other
-	// locations. If it is false, ReachedWhy is what is missing.
+	// Reached means that the location's other nodes answer probes from other locations. If it is
+	// false, ReachedWhy is what is missing.
 	Reached    bool
 	ReachedWhy string
 }
 
-// Kind is the kind of target for mesh locations. Drydock repairs a location through the node that
-// leads it.
+// Kind is the kind of target for mesh locations. A location is repaired through the node that leads
+// it.
 var Kind = remediations.TargetKind{
 	Kind: remediations.KindLocation, Unknown: remediations.MisrouteUnknownLocation, Called: "a location of the mesh", Selects: "leaders of the mesh",
 	NotAsked: "the policy is about the leaders of the mesh, which are only moved for an alert",

@@ -12,9 +12,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// Instead continues to undo the moves of the leadership, if the repair has begun to undo them.
-// Otherwise it returns false. It does not wait for Alertmanager, because undoing depends on no
-// alert.
+// Instead continues to undo the moves. It does not wait for Alertmanager, because undoing depends
+// on no alert.
 func (s *target) Instead(p *remediations.Policy, now time.Time) (lifecycle.Decision, bool) {
 	if s.Record.Back == nil {
 		return lifecycle.Decision{}, false
@@ -30,15 +29,14 @@ func (s *target) Expired(now time.Time) lifecycle.Decision {
 	return s.Base.Expired(now)
 }
 
-// Well reports whether the location is healthy. It has one leader with an address in the mesh, and
-// answers probes from other locations.
+// Well reports whether the location has one leader with an address in the mesh, and answers probes
+// from other locations.
 func (s *target) Well() (string, bool) {
 	g := s.seen
 	return fmt.Sprintf("location %s answers", s.Name), g != nil && g.At.After(s.Record.Since) && g.Unknown == "" && g.Settled && g.Reached && s.Elsewhere() == ""
 }
 
-// Cure returns Recovered if the repair's last successor leads the location. Otherwise it returns
-// SelfRecovered. The text is the reason.
+// Cure returns Recovered if the node that the repair chose leads the location.
 func (s *target) Cure(*remediations.Policy) (remediations.Outcome, string) {
 	r, g := s.Record, s.seen
 	switch {
@@ -50,8 +48,7 @@ func (s *target) Cure(*remediations.Policy) (remediations.Outcome, string) {
 	return remediations.OutcomeRecovered, fmt.Sprintf("%s cured it: %s leads location %s, which answers, and the alert is gone", remediations.LastDone(r), g.Leader, s.Name)
 }
 
-// against returns the reason why no move in the location is allowed. The finding is nil if a move
-// is allowed.
+// against returns why no move is allowed. The finding is nil if one is.
 func (s *target) against(c *lifecycle.Candidate) (remediations.Reason, *lifecycle.Finding) {
 	switch g := s.seen; {
 	case g.Unknown != "":
@@ -70,9 +67,8 @@ func (s *target) against(c *lifecycle.Candidate) (remediations.Reason, *lifecycl
 	return "", nil
 }
 
-// successor returns the move to the next leader: the best candidate that this repair has not tried
-// and that is not under repair. A finding without a reason means that no candidate is left. The
-// plan is then exhausted.
+// successor returns the move to the best candidate that this repair has not tried and that is not
+// under repair. A finding without a reason means that none is left.
 func (s *target) successor(c *lifecycle.Candidate) (remediations.Move, remediations.Reason, *lifecycle.Finding) {
 	if c.Spent != "" {
 		return remediations.Move{}, "", lifecycle.Because("%s", c.Spent)
@@ -106,8 +102,6 @@ func (s *target) successor(c *lifecycle.Candidate) (remediations.Move, remediati
 	return remediations.Move{}, remediations.ReasonLeaderHeld, why
 }
 
-// refusals returns why the other nodes cannot lead, as one line of limited length. refused has
-// these reasons by the node's name.
 func refusals(refused map[string]string) string {
 	all := ""
 	for _, n := range slices.Sorted(maps.Keys(refused)) {
@@ -116,8 +110,7 @@ func refusals(refused map[string]string) string {
 	return text.Line(all, 260)
 }
 
-// Elsewhere returns a message if another node leads: neither this node nor a successor that this
-// repair chose. Otherwise it returns an empty text.
+// Elsewhere returns a message if neither this node nor a node that this repair chose leads.
 func (s *target) Elsewhere() string {
 	g, r, ours := s.seen, s.Record, s.Node.Name
 	if g == nil || g.Unknown != "" || g.Leader == "" || g.Leader == ours || (r != nil && slices.Contains(r.Successors(), g.Leader)) {
@@ -129,7 +122,6 @@ func (s *target) Elsewhere() string {
 	return fmt.Sprintf("location %s is led by %s, and not by %s", s.Name, g.Leader, ours)
 }
 
-// Missing returns what is still missing for the proof of the cure, as a message.
 func (s *target) Missing() string {
 	switch g := s.seen; {
 	case g == nil || !g.At.After(s.Record.Since):

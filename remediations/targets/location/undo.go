@@ -12,8 +12,7 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// exhaust begins to undo the repair's moves of the leadership, because no further attempt is
-// possible. If they must not be undone, it ends the repair.
+// exhaust begins to undo the moves, because no further attempt is possible.
 func (s *target) exhaust(c *lifecycle.Candidate, why string) lifecycle.Decision {
 	r := s.Record.Clone()
 	why = fmt.Sprintf("%s (%s), and location %s does not answer: %s", why, r.Done, s.Name, s.Missing())
@@ -28,9 +27,9 @@ func (s *target) exhaust(c *lifecycle.Candidate, why string) lifecycle.Decision 
 	return s.putBack(r, c.Now)
 }
 
-// againstPutBack returns why the moves in the record must not be undone. It returns an empty text
-// if they may be undone. The kubelet of the node could write a false record, because the record is
-// on its Node. It cannot write the ledger, so the ledger must have the move, too.
+// againstPutBack returns why the moves must not be undone, or an empty text. The node's kubelet
+// could write a false record on its Node, but not the ledger. So the ledger must have the move,
+// too.
 func (s *target) againstPutBack(p *remediations.Policy) string {
 	switch {
 	case p == nil || p.Mode != remediations.ModeEnforce:
@@ -41,7 +40,6 @@ func (s *target) againstPutBack(p *remediations.Policy) string {
 	return ""
 }
 
-// putBack returns the decision to make the call that undoes the moves, the newest first.
 func (s *target) putBack(r *remediations.Record, now time.Time) lifecycle.Decision {
 	r.Phase, r.Since, r.Deadline, r.Hold = remediations.PhaseActing, remediations.Instant(now), remediations.Instant(now.Add(remediations.ActingFor)), nil
 	r.NameIntent()
@@ -53,8 +51,8 @@ func (s *target) putBack(r *remediations.Record, now time.Time) lifecycle.Decisi
 	}
 }
 
-// restore waits until the moves of the leadership are undone. If this process has no such call in
-// progress, it makes the call again. The call may be repeated safely.
+// restore makes the call again if this process has none in progress. The call may be repeated
+// safely.
 func (s *target) restore(now time.Time) lifecycle.Decision {
 	r := s.Record
 	c := s.Call
@@ -81,7 +79,7 @@ func (s *target) restore(now time.Time) lifecycle.Decision {
 	return d
 }
 
-// fallBack holds the repair after a call to undo the moves has failed. Drydock tries again later.
+// fallBack holds the repair after a failed undo. Drydock tries again later.
 func (s *target) fallBack(reason remediations.Reason, why string, now time.Time) lifecycle.Decision {
 	r := s.Record.Clone()
 	message := fmt.Sprintf("the leadership of location %s could not be put back: %s; Drydock tries again", r.Location, text.Line(why, 200))
@@ -90,12 +88,11 @@ func (s *target) fallBack(reason remediations.Reason, why string, now time.Time)
 	return lifecycle.Decision{Verb: lifecycle.VerbHold, Reason: reason, Message: message, Fleetwide: reason.Fleetwide(), Record: r, Policy: s.PolicyOf(r), Recheck: now.Add(lifecycle.LookAgain)}
 }
 
-// bindsUndo has the guards that are checked before moves are undone. They are about people's marks
-// on the node, and about repairs of the node.
+// bindsUndo are the guards before an undo: people's marks on the node, and repairs of the node.
 var bindsUndo = []remediations.Reason{remediations.ReasonExcluded, remediations.ReasonPaused, remediations.ReasonNodeLeaving, remediations.ReasonNodeUnderRepair}
 
-// goBack makes the call to undo the moves again, after a wait. It holds the repair while a guard
-// forbids this, and ends the repair at its deadline.
+// goBack makes the call again after a wait, unless a guard forbids it. At its deadline the repair
+// ends.
 func (s *target) goBack(c *lifecycle.Candidate) lifecycle.Decision {
 	r := s.Record
 	switch next := r.Since.Add(lifecycle.LookAgain); {
@@ -115,9 +112,9 @@ func (s *target) goBack(c *lifecycle.Candidate) lifecycle.Decision {
 	return s.putBack(r.Clone(), c.Now)
 }
 
-// leaveUnproven ends a repair that has moved the leadership, if nothing shows that it succeeded or
-// that another move is needed. It undoes nothing. Even if the location as a whole does not answer,
-// a part of it may answer because of the new leader.
+// leaveUnproven ends a repair that can show neither success nor the need for another move. It
+// undoes nothing: even if the location as a whole does not answer, a part of it may answer because
+// of the new leader.
 func (s *target) leaveUnproven(now time.Time) lifecycle.Decision {
 	r, why := s.Record, s.Record.Hold.Words()
 	if missing := s.Missing(); !strings.Contains(why, missing) {
@@ -126,8 +123,8 @@ func (s *target) leaveUnproven(now time.Time) lifecycle.Decision {
 	return s.exhausted(fmt.Sprintf("%s was not proven to cure the location%s: %s", r.Done, r.LeftAs(), why), false, now)
 }
 
-// exhausted ends the plan. The record stays until a person resets the node. undone means that the
-// leadership is as it was before the repair.
+// exhausted keeps the record until a person resets the node. undone means that the leadership is as
+// before.
 func (s *target) exhausted(why string, undone bool, now time.Time) lifecycle.Decision {
 	d, r := s.End(remediations.OutcomeExhausted, why, now), s.Record.Exhausted(now)
 	r.Back = nil
@@ -138,9 +135,7 @@ func (s *target) exhausted(why string, undone bool, now time.Time) lifecycle.Dec
 	return d
 }
 
-// Rest does nothing about an exhausted repair, because only a person's reset removes it. If another
-// node leads now, Rest removes the location's alerts from this Node. They are written on the Node
-// of the new leader.
+// Rest waits for a person's reset. If another node leads now, the alerts move to its Node.
 func (s *target) Rest(now time.Time) lifecycle.Decision {
 	r := s.Record
 	d := lifecycle.Decision{Verb: lifecycle.VerbRest, Message: fmt.Sprintf("repair %s of the leader of location %s has run out of attempts; set %s=true when the location is fixed", r.ID, r.Location, remediations.ResetKey)}

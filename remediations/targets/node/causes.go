@@ -10,8 +10,8 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// refusals returns why Drydock never makes some steps of the plan on this node. The text continues
-// another message. It is empty if there are no such steps.
+// refusals returns why Drydock never makes some steps on this node. The text continues another
+// message.
 func (s *state) refusals(p *remediations.Policy) string {
 	var out []string
 	for _, step := range p.Plan {
@@ -22,9 +22,8 @@ func (s *state) refusals(p *remediations.Policy) string {
 	return strings.Join(slices.Compact(out), "")
 }
 
-// Causes returns the node's alerts that a policy takes. The alert whose first step is the least
-// invasive comes first, so that a more invasive plan does not begin before a milder one. Among
-// alerts with equally invasive steps, the oldest comes first.
+// Causes returns the alerts that a policy takes, the least invasive first step first, so that a
+// more invasive plan does not begin before a milder one. Among equals the oldest comes first.
 func (s *state) Causes() []*remediations.Alert {
 	type ranked struct {
 		*remediations.Alert
@@ -51,8 +50,6 @@ func (s *state) Causes() []*remediations.Alert {
 	return out
 }
 
-// also returns the fingerprints of the node's other alerts that are active, according to
-// Alertmanager.
 func (s *state) also(r *remediations.Record) []string {
 	var out []string
 	for _, a := range s.Causes() {
@@ -63,9 +60,8 @@ func (s *state) also(r *remediations.Record) []string {
 	return out
 }
 
-// Likely returns the step that would come next if Alertmanager confirmed the alert and no silence
-// covered it. Drydock queries the step's provider about the machine in advance. Likely returns zero
-// if another guard holds the step, or if no such query is needed.
+// Likely returns the step that would come next if Alertmanager confirmed the alert, so that its
+// provider can be asked in advance. Zero means that there is nothing to ask.
 func (s *state) Likely(p *remediations.Policy, a *remediations.Alert, now time.Time) remediations.StepOn {
 	step, ok := s.FirstStep(p, s.Record)
 	if !ok || s.Ledger == nil {

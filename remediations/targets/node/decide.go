@@ -14,23 +14,19 @@ import (
 )
 
 const (
-	// refusedFor is the shortest time between an attempt that the provider refused and the next
-	// attempt.
+	// refusedFor is the shortest time between an attempt that the provider refused and the next.
 	refusedFor = time.Minute
-	// leaseAgain is how soon a stale lease is read again.
 	leaseAgain = 5 * time.Second
 )
 
 // FromTheFuture reports whether the Node's annotations have times in the future. Then Decide also
-// depends on whether most kubelets' clocks agree with Drydock's clock. This may change although the
-// Node stays the same.
+// depends on the kubelets' clocks, which may change although the Node stays the same.
 func FromTheFuture(known *lifecycle.State, now time.Time) bool {
 	_, wrong := of(known, known.Journal.Record).Clamp(now)
 	return wrong
 }
 
-// Decide returns what to do about one node now. It is pure: the same state and time give the same
-// decision.
+// Decide returns what to do about one node now. The same state and time give the same decision.
 func Decide(known *lifecycle.State, now time.Time) lifecycle.Decision {
 	s := of(known, known.Journal.Record)
 	right, wrong := s.Clamp(now)
@@ -67,8 +63,7 @@ func (s *state) decide(now time.Time) lifecycle.Decision {
 	return s.Live(now)
 }
 
-// consider decides about a fault that has no repair yet. The fault is an alert or, if a is nil, a
-// person's request.
+// consider decides about a fault without a repair: an alert or, if a is nil, a person's request.
 func (s *state) consider(p *remediations.Policy, a *remediations.Alert, request string, now time.Time) lifecycle.Decision {
 	cause := remediations.Cause{Request: request}
 	if a != nil {
@@ -98,8 +93,7 @@ func (s *state) consider(p *remediations.Policy, a *remediations.Alert, request 
 	return lifecycle.Decision{Verb: lifecycle.VerbHold, Reason: remediations.ReasonProviderAbsent, Fleetwide: s.refusals(p) == "", Concern: remediations.Concern{Policy: p.Name}, Policy: p, Message: fmt.Sprintf("no step of policy %s can be carried out by this installation%s", p.Name, s.refusals(p))}
 }
 
-// Verdict returns what the Alertmanagers say about the cause of the repair, for example that its
-// alert is silenced.
+// Verdict returns what the Alertmanagers say about the cause of the repair.
 func (s *state) Verdict(cause remediations.Cause) alerts.Verdict {
 	if cause.Request != "" {
 		return s.Snapshot.VerdictForNode(s.Node.Name, s.Config, s.OwnSilence())
@@ -107,8 +101,7 @@ func (s *state) Verdict(cause remediations.Cause) alerts.Verdict {
 	return s.Snapshot.VerdictFor(cause.Alert, s.Config, s.OwnSilence())
 }
 
-// Proceed continues a repair that has no attempt in progress. The repair is Pending between two
-// attempts, or the proof of its last attempt did not come in time.
+// Proceed continues a repair between two attempts, or after a proof that did not come in time.
 func (s *state) Proceed(now time.Time) lifecycle.Decision {
 	r := s.Record
 	p := s.policy()
@@ -175,9 +168,8 @@ func (s *state) Proceed(now time.Time) lifecycle.Decision {
 	return d
 }
 
-// following returns the next step of the node's repair. ok is false if the plan has no step left. A
-// step that was issued is not issued again under the same attempt number, even if a person edited
-// the plan.
+// following returns false if the plan has no step left. An issued step is never issued again under
+// the same attempt number, even if a person edited the plan.
 func (s *state) following(p *remediations.Policy) (remediations.StepRef, bool) {
 	r := s.Record
 	if (r.Intent.Of(r, r.Step) && !s.interrupted(r)) || !s.Doable(p, r, r.Step) {
@@ -186,7 +178,6 @@ func (s *state) following(p *remediations.Policy) (remediations.StepRef, bool) {
 	return r.Step, true
 }
 
-// acted returns the node's repair as a candidate, so that guards can check its next step.
 func (s *state) acted(p *remediations.Policy, now time.Time) *lifecycle.Candidate {
 	r := s.Record
 	c := s.Candidate(p, s.AlertBy(r.Cause.Alert), r.Cause, r.Step, now)
@@ -194,11 +185,8 @@ func (s *state) acted(p *remediations.Policy, now time.Time) *lifecycle.Candidat
 	return c
 }
 
-// lookOnce returns the decision to read again the facts that the step depends on. what has the
-// facts that are unknown or too old.
 func (s *state) lookOnce(c *lifecycle.Candidate, what lifecycle.Ask) lifecycle.Decision {
 	return lifecycle.Decision{Verb: lifecycle.VerbLook, Ask: what, AskStep: ask(c), Policy: c.Policy, Message: "reading the node's state once more before the step"}
 }
 
-// policy returns the policy of the node's repair, or nil.
 func (s *state) policy() *remediations.Policy { return s.PolicyOf(s.Record) }

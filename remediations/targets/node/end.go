@@ -10,8 +10,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// Closing undoes Drydock's changes to the node. It also stores the last issued step in the history.
-// If the alert returns, the next repair continues the plan after that step.
+// Closing undoes Drydock's changes to the node. It stores the last step, because the next repair
+// continues the plan after it if the alert returns.
 func (s *state) Closing(d *lifecycle.Decision, now time.Time) {
 	r, e := s.Record, d.Ended
 	describe(e, r)
@@ -21,8 +21,7 @@ func (s *state) Closing(d *lifecycle.Decision, now time.Time) {
 	e.Left = s.undone(d, r.Undo, now)
 }
 
-// describe copies the cause of the repair from its record into its history entry. If the repair
-// continues an earlier one, describe also copies the steps of the earlier one.
+// describe copies what caused the repair, and the steps of an earlier repair that it continues.
 func describe(e *remediations.Entry, r *remediations.Record) {
 	e.Also, e.Request, e.Evidence = slices.Clone(r.Also), r.Cause.Request, r.Evidence
 	if r.After != nil {
@@ -30,8 +29,7 @@ func describe(e *remediations.Entry, r *remediations.Record) {
 	}
 }
 
-// undone adds to the decision d that the changes are undone. It returns the changes that must stay
-// on the Node for now.
+// undone returns the changes that must stay on the Node for now.
 func (s *state) undone(d *lifecycle.Decision, changes []remediations.Undo, now time.Time) (left []remediations.Undo) {
 	due, off := s.due(changes)
 	undo(d, due)
@@ -42,8 +40,7 @@ func (s *state) undone(d *lifecycle.Decision, changes []remediations.Undo, now t
 	return left
 }
 
-// due splits the changes. The result due has the changes that may be undone now. The result off has
-// the changes that stay while the machine is switched off.
+// due returns the changes that may be undone now, and those that stay while the machine is off.
 func (s *state) due(changes []remediations.Undo) (due, off []remediations.Undo) {
 	for _, u := range changes {
 		if u.Due(s.Node) {
@@ -55,7 +52,6 @@ func (s *state) due(changes []remediations.Undo) (due, off []remediations.Undo) 
 	return due, off
 }
 
-// undo adds to the decision that these changes are undone.
 func undo(d *lifecycle.Decision, changes []remediations.Undo) {
 	for _, u := range changes {
 		d.Uncordon = d.Uncordon || u.Kind == remediations.UndoCordon
@@ -66,8 +62,7 @@ func undo(d *lifecycle.Decision, changes []remediations.Undo) {
 	}
 }
 
-// exhaust ends the plan, because no step is left or because no further step may follow. The record
-// stays until a person resets the node.
+// exhaust ends the plan. The record stays until a person resets the node.
 func (s *state) exhaust(p *remediations.Policy, now time.Time) lifecycle.Decision {
 	d := s.End(remediations.OutcomeExhausted, "", now)
 	r := s.Record.Exhausted(now)
@@ -96,9 +91,8 @@ func (s *state) exhaust(p *remediations.Policy, now time.Time) lifecycle.Decisio
 		d.Cordon = true
 		r.Undo = append(r.Undo, remediations.Undo{Kind: remediations.UndoCordon, At: remediations.Instant(now)})
 	}
-	// The announcements of the repair to other systems are removed. The cordon is removed, too,
-	// unless the policy keeps it with cordonExhausted. The out-of-service taint of a machine that
-	// is gone stays.
+	// The announcements to other systems are removed, and the cordon unless the policy has
+	// cordonExhausted. The out-of-service taint of a machine that is gone stays.
 	over := func(u remediations.Undo) bool {
 		return u.Kind == remediations.UndoAnnotation || (u.Kind == remediations.UndoCordon && !p.CordonExhausted)
 	}

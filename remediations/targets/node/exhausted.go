@@ -10,9 +10,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// Rest decides about an exhausted repair. When the node becomes well, Rest stores the time and
-// reports this once. It ends the repair only if the policy has endWhenWell. Otherwise a person must
-// reset the node.
+// Rest reports once that the node became well. It ends the repair only if the policy has
+// endWhenWell. Otherwise a person must reset the node.
 func (s *state) Rest(now time.Time) lifecycle.Decision {
 	r, p := s.Record, s.policy()
 	d := lifecycle.Decision{Verb: lifecycle.VerbRest, Message: fmt.Sprintf("repair %s has run out of steps; set %s=true when the node is fixed", r.ID, remediations.ResetKey)}
@@ -52,8 +51,7 @@ func (s *state) Rest(now time.Time) lifecycle.Decision {
 	return d
 }
 
-// recovered is a node with an exhausted repair, as a target for one check: whether the node is well
-// again.
+// recovered checks whether a node with an exhausted repair is well again.
 type recovered struct{ state }
 
 func wellAgain(s *state) *recovered {
@@ -62,8 +60,7 @@ func wellAgain(s *state) *recovered {
 	return w
 }
 
-// Verdict returns what the Alertmanagers say about an alert of the node that has not ended. If all
-// alerts of the node have ended, it returns what they say about the cause.
+// Verdict prefers an alert of the node that has not ended to the cause of the repair.
 func (s *recovered) Verdict(cause remediations.Cause) alerts.Verdict {
 	for i := range s.Journal.Alerts {
 		a := &s.Journal.Alerts[i]
@@ -83,9 +80,8 @@ func (s *recovered) Cure(p *remediations.Policy) (remediations.Outcome, string) 
 		s.Record.Since.Format(time.RFC3339), s.WellSince.UTC().Format(time.RFC3339), text.Age(p.EndWhenWell))
 }
 
-// noteWell stores in the record when the node became well, and reports that the node needs a reset.
-// It does nothing if the record already has such a time, because a new leader of Drydock only knows
-// a later time.
+// noteWell keeps a time that is already in the record, because a new leader of Drydock only knows a
+// later one.
 func (s *state) noteWell(d *lifecycle.Decision, p *remediations.Policy, now time.Time) {
 	r, since := s.Record, s.WellSince
 	if !r.WellSince.IsZero() {
@@ -104,8 +100,6 @@ func (s *state) noteWell(d *lifecycle.Decision, p *remediations.Policy, now time
 		d.Record.WellSince.Format(time.RFC3339), r.ID, r.Policy, s.Node.Name, itself)
 }
 
-// noteIll deletes the time at which the node became well from the record, because it is not well
-// now.
 func (s *state) noteIll(d *lifecycle.Decision) {
 	if s.Record.WellSince.IsZero() {
 		return

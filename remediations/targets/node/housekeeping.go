@@ -12,19 +12,17 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// prune deletes from the Node the alerts that have ended and that no repair needs.
 func (s *state) prune(d *lifecycle.Decision, now time.Time) {
 	for k := range s.Node.Annotations {
-		// The key is Drydock's own, but Drydock did not write the unreadable value. If the alert
-		// exists, the next poll of Alertmanager writes it again.
+		// The key is Drydock's own, but its unreadable value is not. If the alert exists, the next
+		// poll of Alertmanager writes it again.
 		if fingerprint, ours := strings.CutPrefix(k, remediations.AlertPrefix); ours && s.AlertBy(fingerprint) == nil {
 			d.Prune = append(d.Prune, k)
 		}
 	}
 	slices.Sort(d.Prune)
-	// If Alertmanager's answers are too old, no alert counts as ended, except the alert of a cured
-	// repair. The proof of the cure used fresh answers, so the function cures does not check their
-	// age.
+	// If Alertmanager's answers are too old, no alert counts as ended, except that of a cured
+	// repair: its proof used fresh answers.
 	stale := s.Stale() || d.Verb == lifecycle.VerbLook
 	kept := s.Record
 	switch {
@@ -44,15 +42,14 @@ func (s *state) prune(d *lifecycle.Decision, now time.Time) {
 	}
 }
 
-// cures reports whether the decision ends a repair as cured and the alert is the cause of that
-// repair. The proof of the cure shows that the alert has ended. The copy of the alert on the Node
-// may not show it yet.
+// cures reports whether the proof of a cure shows that the alert has ended. The copy of the alert
+// on the Node may not show it yet.
 func cures(d *lifecycle.Decision, a *remediations.Alert) bool {
 	return d.Verb == lifecycle.VerbEnd && d.Ended.Cause == a.Fingerprint && (d.Ended.Outcome == remediations.OutcomeRecovered || d.Ended.Outcome == remediations.OutcomeSelfRecovered)
 }
 
-// consume removes people's annotations that have expired, or whose request this decision fulfills
-// or refuses. It reports annotations that are not valid.
+// consume removes people's annotations that have expired or that this decision answers. It reports
+// invalid ones.
 func (s *state) consume(d *lifecycle.Decision, now time.Time) {
 	if v, ok := s.Node.Annotations[remediations.PauseKey]; ok {
 		p, err := remediations.ParsePause(v)
@@ -83,9 +80,8 @@ func (s *state) consume(d *lifecycle.Decision, now time.Time) {
 	}
 }
 
-// approval handles the annotation drydock.dev/approve, whose value is the id of a repair. The
-// annotation stays while that repair waits for approval, and is removed by the repair's first step.
-// If no such repair waits, approval removes the annotation and reports this.
+// approval handles drydock.dev/approve, whose value is a repair's id. The annotation stays until
+// that repair's first step. If no such repair waits, it is removed and reported.
 func (s *state) approval(d *lifecycle.Decision) {
 	v, ok := s.Node.Annotations[remediations.ApproveKey]
 	if !ok {
@@ -106,10 +102,8 @@ func (s *state) approval(d *lifecycle.Decision) {
 	}
 }
 
-// cancellation handles the annotation drydock.dev/cancel, whose value is the id of a repair. The
-// annotation is removed when that repair ends, or when Drydock reports that there is no such
-// repair. If the value is not an id, a person still wanted to stop a repair, so Drydock pauses the
-// node.
+// cancellation handles drydock.dev/cancel, whose value is a repair's id. If the value is not an id,
+// a person still wanted to stop a repair, so Drydock pauses the node.
 func (s *state) cancellation(d *lifecycle.Decision) {
 	v, ok := s.Node.Annotations[remediations.CancelKey]
 	if !ok {
@@ -146,7 +140,6 @@ func (s *state) cancellation(d *lifecycle.Decision) {
 	}
 }
 
-// expireBreakGlass removes the annotation drydock.dev/break-glass after lifecycle.BreakGlassFor.
 func (s *state) expireBreakGlass(d *lifecycle.Decision, now time.Time) {
 	if _, broken := s.Node.Annotations[remediations.BreakGlassKey]; !broken {
 		return
@@ -163,9 +156,8 @@ func (s *state) expireBreakGlass(d *lifecycle.Decision, now time.Time) {
 	}
 }
 
-// clockTrusted reports whether the times in the kubelets' leases confirm this process's clock.
-// Drydock checks this before it removes a person's expired annotation. Otherwise a clock that is
-// hours ahead would end every pause.
+// clockTrusted asks the kubelets' leases before a person's annotation expires. Otherwise a clock
+// that is hours ahead would end every pause.
 func (s *state) clockTrusted(d *lifecycle.Decision, now time.Time) bool {
 	if h := s.Heartbeats; h == nil || now.Sub(h.ReadAt) > remediations.LookFor {
 		d.Ask.Heartbeats = true
@@ -178,9 +170,8 @@ func notice(d *lifecycle.Decision, reason lifecycle.NoticeReason, format string,
 	d.Notices = append(d.Notices, lifecycle.Notice{Reason: reason, Message: fmt.Sprintf(format, args...)})
 }
 
-// remember stores in each alert on the Node that a person cancelled the alert's last repair,
-// because the history does not keep old repairs. It includes the alerts about pods and mesh
-// locations.
+// remember stores in each alert that a person cancelled its last repair, because the history does
+// not keep old repairs.
 func (s *state) remember(d *lifecycle.Decision) {
 	for _, a := range s.Journal.Alerts {
 		by := s.Journal.Cancelled(&a)
@@ -192,9 +183,8 @@ func (s *state) remember(d *lifecycle.Decision) {
 	}
 }
 
-// rememberEnds copies ended and cancelled repairs from the Node to the ledger, if they hold the
-// next repair. Others can delete the Node's annotations, but not the ledger. If a cancelled repair
-// no longer counts, the ledger forgets it.
+// rememberEnds copies what holds the next repair from the Node to the ledger. Others can delete the
+// Node's annotations, but not the ledger.
 func (s *state) rememberEnds(d *lifecycle.Decision, now time.Time) {
 	if s.Ledger == nil || d.Verb == lifecycle.VerbReset {
 		return

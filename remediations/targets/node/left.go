@@ -11,8 +11,8 @@ import (
 )
 
 // leave is for a repair that ends while a mark of a person or of another system forbids changes of
-// the Node. The decision d undoes Drydock's changes; leave keeps them on the Node and returns them,
-// and the history lists them. When the mark is removed, takeBack undoes them.
+// the Node. Drydock's changes stay there, and the history lists them. When the mark is removed,
+// takeBack undoes them.
 func (s *state) leave(d *lifecycle.Decision, changes []remediations.Undo, now time.Time) (left []remediations.Undo) {
 	reason, _ := s.markOnNode(now)
 	if reason == "" || len(changes) == 0 {
@@ -23,7 +23,6 @@ func (s *state) leave(d *lifecycle.Decision, changes []remediations.Undo, now ti
 	return changes
 }
 
-// takeBack undoes the changes that leave kept on the Node, if no mark forbids that now.
 func (s *state) takeBack(now time.Time) (lifecycle.Decision, bool) {
 	r := s.Record
 	if s.Journal.CannotRead(remediations.NodeRepairKey) || (r != nil && r.Phase != remediations.PhaseExhausted && r.Intent != nil) {
@@ -55,16 +54,14 @@ func kindsOf(undo []remediations.Undo) string {
 	return strings.Join(out, ", ")
 }
 
-// markOnNode returns the guard that forbids every change of the node, and its message. Such a guard
-// holds because of a mark that a person or another system has set. Both results are empty if no
-// such guard holds.
+// markOnNode returns the guard that forbids every change of the node because of such a mark, or
+// nothing.
 func (s *state) markOnNode(now time.Time) (remediations.Reason, string) {
 	c := s.Candidate(&remediations.Policy{}, nil, remediations.Cause{}, remediations.StepRef{}, now)
 	if reason, f := c.HeldBy([]remediations.Reason{remediations.ReasonExcluded, remediations.ReasonPaused, remediations.ReasonNodeLeaving}); f != nil {
 		return reason, f.Message
 	}
-	// Drydock removes an expired annotation only after the leases have confirmed its clock. Until
-	// then the annotation still holds.
+	// An expired annotation still holds until the leases have confirmed Drydock's clock.
 	for _, key := range []string{remediations.BreakGlassKey, remediations.PauseKey} {
 		if _, ok := s.Node.Annotations[key]; ok {
 			return remediations.ReasonPaused, key + " is still set"

@@ -8,14 +8,13 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// otherAlert continues the repair for another alert about the node, if the repair's own alert has
-// ended and the node is not well. For example, a machine may not come back from its reboot. Then
-// the alert about its CNI ends, and the alert about the node begins.
+// otherAlert continues the repair for another alert, if its own alert has ended and the node is not
+// well. For example, a machine may not come back from its reboot: the alert about its CNI ends, and
+// the alert about the node begins.
 //
-// Another alert of the same policy becomes the cause of the repair, and the plan continues. The two
-// alerts may be about one fault, for example if their labels name a pod that has moved. An alert of
-// another policy ends the repair only if that policy would act now, because the attempts of this
-// plan are then lost. ok is false if there is no such alert.
+// An alert of the same policy continues the plan: both may be about one fault, for example if their
+// labels name a pod that has moved. An alert of another policy ends the repair, but only if that
+// policy would act now, because the attempts of this plan are then lost.
 func (s *state) otherAlert(p *remediations.Policy, now time.Time) (d lifecycle.Decision, ok bool) {
 	r := s.Record
 	if r.Cause.Alert == "" {

@@ -10,28 +10,26 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// mayRelease reports whether Drydock may mark the Node as out of service. The machine must
-// certainly be gone or switched off, and the Node must not have the mark yet.
+// mayRelease requires that the machine is certainly gone or switched off.
 func (s *state) mayRelease(now time.Time) bool {
 	r, machine := s.Record, s.answers().Machine
 	return machine != nil && machine.MachineGone && string(s.Node.UID) == r.Intent.UID && !remediations.Ready(s.Node) && marked(r.Undo) == nil && (!s.powersOff() || s.off(machine, now))
 }
 
-// powersOff reports whether the last issued step only switches the machine off.
+// powersOff is about the last issued step.
 func (s *state) powersOff() bool {
 	return s.Config.Remediation(remediations.LastDone(s.Record).Name).PowersOff
 }
 
-// off reports whether the machine is still switched off after the step. An old answer of the
-// provider does not count, because a machine that is off may be switched on at any time.
+// off does not accept an old answer of the provider, because a machine may be switched on at any
+// time.
 func (s *state) off(machine *remediations.Replacement, now time.Time) bool {
 	boot, age := s.Record.Intent.BootID, now.Sub(machine.At)
 	return boot != "" && s.Node.Status.NodeInfo.BootID == boot && age >= 0 && age <= surveyFor
 }
 
-// letGo marks the Node as out of service (with a taint), because its machine is gone or switched
-// off. Kubernetes then releases the machine's volumes and pods. As before a step, the facts must be
-// fresh, and no guard may hold this.
+// letGo sets the out-of-service taint, because the machine is gone or off. Kubernetes then releases
+// its volumes and pods. As before a step, the facts must be fresh, and no guard may hold this.
 func (s *state) letGo(d *lifecycle.Decision, now time.Time) {
 	r, p, is, boot := s.Record, d.Policy, "gone", ""
 	if s.powersOff() {
@@ -69,9 +67,8 @@ func (s *state) letGo(d *lifecycle.Decision, now time.Time) {
 	d.Message = fmt.Sprintf("the machine is %s: Drydock marks the node as out of service, so that Kubernetes releases its volumes and pods", is)
 }
 
-// backInService removes the out-of-service mark that Drydock set after it switched the machine off.
-// The machine must have booted again, and its node must be Ready. The end of a repair removes the
-// mark, too.
+// backInService removes that taint once the machine has booted again and its node is Ready. The end
+// of a repair removes it, too.
 func (s *state) backInService(d *lifecycle.Decision, now time.Time) {
 	r, mark := s.Record, s.Record.SwitchedOff()
 	inFlight := d.Verb == lifecycle.VerbRest || d.Verb == lifecycle.VerbHold || d.Verb == lifecycle.VerbWait
@@ -88,8 +85,8 @@ func (s *state) backInService(d *lifecycle.Decision, now time.Time) {
 	d.Record.Undo = slices.DeleteFunc(d.Record.Undo, func(u remediations.Undo) bool { return u == *mark })
 }
 
-// switchedOff returns what a person must do about a machine that the repair has switched off. The
-// text continues another message. It is empty if the repair has not switched the machine off.
+// switchedOff returns what a person must do about a machine that the repair has switched off, or an
+// empty text.
 func switchedOff(r *remediations.Record) string {
 	if r.SwitchedOff() == nil {
 		return ""
@@ -97,8 +94,7 @@ func switchedOff(r *remediations.Record) string {
 	return fmt.Sprintf("; Drydock switched it off, and its pods and volumes were released. Repair the machine and switch it on: Drydock removes the taint %s when the node is Ready again", remediations.OutOfServiceTaint)
 }
 
-// note sets the message of the decision to what blocks the step in progress. If the message is new,
-// note also writes it into the record.
+// note writes into the record what blocks the step, if that is new.
 func (s *state) note(d *lifecycle.Decision, format string, args ...any) {
 	d.Message = fmt.Sprintf(format, args...)
 	if r := s.Record; r.Note != text.Line(d.Message, 400) {
@@ -107,7 +103,6 @@ func (s *state) note(d *lifecycle.Decision, format string, args ...any) {
 	}
 }
 
-// marked returns the out-of-service taint among these changes, or nil.
 func marked(changes []remediations.Undo) *remediations.Undo {
 	i := slices.IndexFunc(changes, func(u remediations.Undo) bool {
 		return u.Kind == remediations.UndoTaint && u.Key == remediations.OutOfServiceTaint

@@ -10,10 +10,9 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// passOver skips the present step of the plan, because it would be refused or because this node
-// does not need it. The plan continues with the next step. passOver writes this into the record
-// before anything else, so that it is reported once. It returns nil if this repair has issued no
-// step and the plan has no other step.
+// passOver skips a step that would be refused or that this node does not need. The record is
+// written first, so that this is reported once. It returns nil if the repair has issued no step and
+// the plan has no other.
 func (s *state) passOver(c *lifecycle.Candidate, pending *remediations.Record, reason remediations.Reason, f *lifecycle.Finding) *lifecycle.Decision {
 	r := pending.Clone()
 	r.Unreached, r.Alone = 0, 0
@@ -32,8 +31,6 @@ func (s *state) passOver(c *lifecycle.Candidate, pending *remediations.Record, r
 	return &lifecycle.Decision{Verb: lifecycle.VerbHold, Reason: reason, Message: message, Policy: c.Policy, Record: r, Recheck: c.Now.Add(time.Second)}
 }
 
-// passes reports whether the record r skips more steps than the record on the Node. The plan then
-// continues.
 func (s *state) passes(r *remediations.Record) bool {
 	before := 0
 	if had := s.Record; had != nil {
@@ -42,8 +39,7 @@ func (s *state) passes(r *remediations.Record) bool {
 	return r != nil && len(r.Passed) > before
 }
 
-// passedOver returns the steps that the repair has skipped, and why. The text continues a list of
-// attempts.
+// passedOver returns a text that continues a list of attempts.
 func passedOver(r *remediations.Record) string {
 	var out strings.Builder
 	for _, p := range r.Passed {
@@ -52,8 +48,7 @@ func passedOver(r *remediations.Record) string {
 	return out.String()
 }
 
-// part returns the part of the node that the step is about, in brackets: a systemd unit, a
-// DaemonSet or a template. It is empty if the plan names none.
+// part returns the unit, DaemonSet or template of the step in brackets, or nothing.
 func part(c *lifecycle.Candidate) string {
 	of := c.Policy.Plan[c.Step.Index]
 	if part := of.Unit + of.DaemonSet + of.Template.String(); part != "" {

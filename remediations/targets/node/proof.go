@@ -12,7 +12,6 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// Await waits for the proof that the last issued attempt cured the node.
 func (s *state) Await(now time.Time) lifecycle.Decision {
 	r := s.Record
 	p := s.policy()
@@ -35,8 +34,8 @@ func (s *state) Await(now time.Time) lifecycle.Decision {
 	return d
 }
 
-// proven reports whether the last issued step has its own proof, for example a new boot ID after a
-// reboot. Otherwise the text names what the proof still lacks.
+// proven reports whether the last step has its own proof, for example a new boot ID after a reboot,
+// or what is missing.
 func (s *state) proven() (bool, string) {
 	r := s.Record
 	name := remediations.LastDone(r).Name
@@ -53,7 +52,6 @@ func (s *state) proven() (bool, string) {
 	return proof(r.Intent, facts(s.Node), s.answers())
 }
 
-// facts returns the facts of the Node that a step's proof compares with the intent.
 func facts(n *corev1.Node) *remediations.NodeFacts {
 	return &remediations.NodeFacts{BootID: n.Status.NodeInfo.BootID, UID: string(n.UID), ProviderID: n.Spec.ProviderID}
 }
@@ -63,9 +61,8 @@ func (s *state) Well() (string, bool) { return "the node is well", s.Sound() }
 
 func (s *state) Sound() bool { return remediations.Ready(s.Node) }
 
-// Evidence requires for a cure that the kubelet's lease is fresh. It also requires that the
-// policy's witness no longer shows the fault, because an alert may end although its fault is still
-// there.
+// Evidence requires a fresh lease of the kubelet. The policy's witness must not show the fault any
+// more, because an alert may end although its fault is still there.
 func (s *state) Evidence(d *lifecycle.Decision, p *remediations.Policy, due, now time.Time) (there bool, against string) {
 	r := s.Record
 	if s.Lease == nil || s.Lease.ReadAt.Before(due) || (!s.renewed(r) && now.Sub(s.Lease.ReadAt) >= leaseAgain) {
@@ -90,8 +87,7 @@ func (s *state) Evidence(d *lifecycle.Decision, p *remediations.Policy, due, now
 	return true, ""
 }
 
-// unreadLease returns a message if the node is Ready but its lease cannot be read. Otherwise it
-// returns an empty text.
+// unreadLease returns a message if the node is Ready but its lease cannot be read.
 func (s *state) unreadLease() string {
 	if s.Lease == nil || s.Lease.Unread == "" || !s.Sound() {
 		return ""
@@ -99,9 +95,8 @@ func (s *state) unreadLease() string {
 	return fmt.Sprintf("the node is Ready, but its lease cannot be read (%s); without the lease, no cure is proven", text.Line(s.Lease.Unread, 200))
 }
 
-// proving waits for the proof of a cure after the attempt's time has ended. While the lease cannot
-// be read, the repair is held. cure is the decision to wait, and is returned if nothing holds the
-// repair.
+// proving waits for the proof after the attempt's time has ended, and holds the repair while the
+// lease cannot be read. cure is the decision to wait.
 func (s *state) proving(c *lifecycle.Candidate, cure lifecycle.Decision) lifecycle.Decision {
 	r, unread := s.Record, s.unreadLease()
 	if s.Ledger == nil || (unread == "" && (r.Hold == nil || r.Hold.Reason != remediations.ReasonBlind)) {
@@ -125,10 +120,9 @@ func (s *state) proving(c *lifecycle.Candidate, cure lifecycle.Decision) lifecyc
 	return d
 }
 
-// fewerGPUs returns a message if the machine has fewer GPUs than before. Otherwise it returns an
-// empty text. A failed GPU may stay lost after a reboot, and the Node's GPU label then shows the
-// lower number. An alert that compares the node with this label ends, although the GPU is still
-// missing.
+// fewerGPUs returns a message if the machine has fewer GPUs than before. A failed GPU may stay lost
+// after a reboot, and the Node's GPU label then shows the lower number: an alert that compares with
+// the label ends, although the GPU is missing.
 func (s *state) fewerGPUs() string {
 	count, had, lost := s.Record.LostGPUs(s.Node, s.Ledger.GPUsOf(s.Node))
 	if !lost {
@@ -137,8 +131,7 @@ func (s *state) fewerGPUs() string {
 	return fmt.Sprintf("the machine came back with %d of the %d GPUs that it had", count, had)
 }
 
-// Cure returns Recovered if the last step has its own proof. Otherwise it returns SelfRecovered.
-// The text is the reason.
+// Cure returns Recovered if the last step has its own proof, or else SelfRecovered.
 func (s *state) Cure(p *remediations.Policy) (remediations.Outcome, string) {
 	r := s.Record
 	proven, missing := s.proven()
@@ -151,9 +144,8 @@ func (s *state) Cure(p *remediations.Policy) (remediations.Outcome, string) {
 	return remediations.OutcomeRecovered, fmt.Sprintf("%s cured it: the node is Ready with a fresh lease, the alert is gone", remediations.LastDone(r))
 }
 
-// readyBy returns the latest time at which the node can have become well. Usually that is when
-// Drydock first observed that the node is well. If the kubelet reports an earlier time after the
-// attempt, that time counts, because Drydock may have observed the node late.
+// readyBy returns when the kubelet reported Ready after the attempt. Drydock may have observed the
+// node later.
 func (s *state) readyBy() time.Time {
 	at := remediations.ReadyCondition(s.Node).LastTransitionTime.Time // the node is Ready, so it has the condition
 	if at.After(s.Record.Intent.At) && at.Before(s.WellSince) {
@@ -162,8 +154,8 @@ func (s *state) readyBy() time.Time {
 	return s.WellSince
 }
 
-// renewed reports whether the kubelet's lease is fresh. After a step with RenewsLease, for example
-// a restart of the kubelet, the lease must also have been renewed after the step's intent.
+// renewed reports whether the lease is fresh. After a step with RenewsLease, for example a restart
+// of the kubelet, the lease must have been renewed since the intent.
 func (s *state) renewed(r *remediations.Record) bool {
 	if r.Intent == nil { // no step was issued: the repair continued an earlier one whose plan was exhausted
 		return s.Lease.Fresh()

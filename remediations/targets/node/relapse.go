@@ -8,8 +8,7 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// begins reports whether Drydock could make any step of the plan if this repair did not continue an
-// earlier one.
+// begins reports whether any step could be made if this repair did not continue an earlier one.
 func (s *state) begins(p *remediations.Policy, r *remediations.Record) bool {
 	fresh := r.Clone()
 	fresh.After = nil
@@ -17,9 +16,8 @@ func (s *state) begins(p *remediations.Policy, r *remediations.Record) bool {
 	return ok
 }
 
-// lastCure returns the policy's last repair of the machine if that repair ended with a cure, or
-// nil. It reads the Node's history and the ledger: if the Node was deleted and has registered
-// again, only the ledger has the cure.
+// lastCure also reads the ledger: only the ledger has the cure if the Node was deleted and has
+// registered again.
 func (s *state) lastCure(policy string) *ledger.Cure {
 	var known *ledger.Cure
 	if s.Ledger != nil {
@@ -41,9 +39,8 @@ func (s *state) lastCure(policy string) *ledger.Cure {
 }
 
 // relapse returns the earlier cure that did not last, because the alert returned within the
-// policy's relapseWindow. It returns nil if the alert is a new fault. The start of the alert
-// counts, not the start of its repair, which a guard may have held. The time while Drydock could
-// not observe alerts does not count.
+// policy's relapseWindow. The start of the alert counts, not the start of its repair, which a guard
+// may have held. The time while Drydock could not observe alerts does not count.
 //
 // A repair with the outcome SelfRecovered counts as a cure here. Its steps cured nothing, so the
 // next repair continues its plan.
@@ -71,8 +68,7 @@ func (s *state) relapse(p *remediations.Policy, a *remediations.Alert, now time.
 	return c
 }
 
-// relapsed adds to the decision that the earlier cure did not last. It does this when the repair
-// that continues the plan issues its step or ends.
+// relapsed reports the failed cure when the repair that continues the plan issues its step or ends.
 func (s *state) relapsed(d *lifecycle.Decision) {
 	if d.Record == nil || d.Record.After == nil || (d.Verb != lifecycle.VerbIssue && d.Verb != lifecycle.VerbEnd) {
 		return
@@ -82,8 +78,8 @@ func (s *state) relapsed(d *lifecycle.Decision) {
 	}
 }
 
-// spentPlan ends the repair, because earlier repairs have tried all steps of its plan. The guards
-// are checked first, as before a step.
+// spentPlan ends a repair whose steps earlier repairs have all tried. The guards are checked first,
+// as before a step.
 func (s *state) spentPlan(c *lifecycle.Candidate, r *remediations.Record) lifecycle.Decision {
 	if s.Ledger == nil {
 		return s.IssueOrHold(c, r) // which waits for the ledger, or holds the repair

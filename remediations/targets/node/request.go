@@ -10,8 +10,7 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// request returns the repair that a person has requested for this node. It is in the record of the
-// repair or in the annotation on the Node. The text is empty if there is no request.
+// request returns a person's request from the record or the annotation, or an empty text.
 func (s *state) request() string {
 	if r := s.Record; r != nil && r.Cause.Request != "" {
 		return r.Cause.Request
@@ -27,8 +26,7 @@ func (s *state) request() string {
 	return request
 }
 
-// asked decides about a person's request. The node's alerts wait until the requested repair has
-// ended, as during any repair.
+// asked decides about a request. The node's alerts wait until that repair has ended.
 func (s *state) asked(request string, now time.Time) lifecycle.Decision {
 	p := s.Config.Requested(request, s.Node)
 	if name, ok := strings.CutPrefix(request, remediations.RequestRemediation); ok && p == nil {
@@ -47,7 +45,6 @@ func (s *state) asked(request string, now time.Time) lifecycle.Decision {
 	return d
 }
 
-// refuse refuses a request, with an Event that has the reason.
 func (s *state) refuse(format string, args ...any) lifecycle.Decision {
 	d := lifecycle.Decision{Verb: lifecycle.VerbRest}
 	d.Message = fmt.Sprintf(format, args...)
@@ -58,9 +55,8 @@ func (s *state) refuse(format string, args ...any) lifecycle.Decision {
 	return d
 }
 
-// consumeRequest removes a person's request from the Node. The same write stores the repair that
-// was requested, or the decision reports why the request is refused. If nothing was decided yet,
-// the request stays.
+// consumeRequest removes a person's request in the write that stores the repair, or when it is
+// refused. If nothing was decided yet, the request stays.
 func (s *state) consumeRequest(d *lifecycle.Decision) {
 	v, ok := s.Node.Annotations[remediations.RequestKey]
 	if !ok {

@@ -13,13 +13,12 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// reset does what a person requested with the annotation drydock.dev/reset, in one decision. It
-// waits while the ledger is not available. If the record of the node's own repair is unreadable,
-// reset deletes only that record.
+// reset does what a person requested with drydock.dev/reset. It waits while the ledger is not
+// available. If the record of the node's own repair is unreadable, reset deletes only that record.
 //
 // Otherwise it forgets all exhausted repairs of the node, of its mesh location's leader and of its
-// sidecars. It allows repairs again for alerts whose repair was cancelled, and for stopped policies
-// of this node. ok is false if there is nothing to reset, or if the node is under repair.
+// sidecars. Cancelled repairs and stopped policies of this node are allowed again. ok is false if
+// there is nothing to reset, or if the node is under repair.
 func (s *state) reset(now time.Time) (d lifecycle.Decision, ok bool) {
 	r := s.Record
 	switch {
@@ -72,8 +71,7 @@ func (s *state) reset(now time.Time) (d lifecycle.Decision, ok bool) {
 	return d, len(said) > 0
 }
 
-// resetCancels allows repairs again for the node's alerts whose repair a person cancelled. It
-// returns a message for each.
+// resetCancels allows repairs again that a person cancelled, and returns a message for each.
 func (s *state) resetCancels(d *lifecycle.Decision, now time.Time) (said []string) {
 	for _, a := range s.Journal.Alerts {
 		by := s.CancelOf(&a, now)
@@ -97,7 +95,7 @@ func (s *state) resetCancels(d *lifecycle.Decision, now time.Time) (said []strin
 	return said
 }
 
-// asksReset reports whether a person has requested a reset and Drydock can do it now.
+// asksReset is false while the reset cannot be done.
 func (s *state) asksReset() bool {
 	v, asked := s.Node.Annotations[remediations.ResetKey]
 	return asked && s.Ledger != nil && remediations.ParseReset(v) == nil
@@ -110,8 +108,8 @@ func (s *state) dropMalformed(now time.Time) lifecycle.Decision {
 	d := lifecycle.Decision{
 		Verb: lifecycle.VerbReset, Message: "a record that could not be read was dropped: " + text.Line(bytes, 900), Ended: s.unreadable(bytes, now),
 	}
-	// The content of the record is lost. But the Node shows who set its cordon and its
-	// announcements to other systems, so Drydock can still remove its own.
+	// The record is lost. But the Node shows who set its cordon and its announcements, so Drydock
+	// can still remove its own.
 	done := remediations.Record{}
 	if s.Node.Spec.Unschedulable {
 		done.Undo = append(done.Undo, remediations.Undo{Kind: remediations.UndoCordon, At: remediations.Instant(now)})
@@ -125,8 +123,8 @@ func (s *state) dropMalformed(now time.Time) lifecycle.Decision {
 	return d
 }
 
-// dropUnreadable deletes the unreadable records of sidecars and of the mesh leader from the Node,
-// if a person has requested a reset. Readable records stay, and their repairs continue.
+// dropUnreadable deletes unreadable records of sidecars and of the mesh leader on a person's reset.
+// Readable ones stay.
 func (s *state) dropUnreadable(d *lifecycle.Decision, now time.Time) {
 	if !s.asksReset() {
 		return
@@ -149,9 +147,8 @@ func (s *state) unreadable(bytes string, now time.Time) *remediations.Entry {
 	}
 }
 
-// stoppedHere returns the stopped policies of the node's repair and of its alerts. If there are
-// none, it returns the stopped policies that select the node. So a person can start a policy again
-// after its last alert has ended.
+// stoppedHere returns the stopped policies of the node's repair and alerts or, if there are none,
+// those that select the node. So a person can start a policy again after its last alert has ended.
 func (s *state) stoppedHere() []string {
 	if s.Ledger == nil {
 		return nil

@@ -14,9 +14,9 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// SuccessorOf returns the Node of the machine that replaces another one, or nil. The orphan o is
-// the record of that replacement in the ledger, because the old Node may no longer exist. The new
-// Node may not have joined yet, or the provider may not have named the new machine yet.
+// SuccessorOf returns the Node of the machine that replaces another one. It is nil until the new
+// Node has joined and the provider has named the new machine. o is in the ledger, because the old
+// Node may no longer exist.
 func SuccessorOf(o *ledger.Orphan, r *remediations.Replacement, nodes []*corev1.Node) *corev1.Node {
 	if r == nil || !r.About(o.Record.Intent) {
 		return nil
@@ -30,9 +30,8 @@ func SuccessorOf(o *ledger.Orphan, r *remediations.Replacement, nodes []*corev1.
 	return nodes[i]
 }
 
-// DecideSuccessor decides about an orphan: a repair that replaces its machine, and whose Node no
-// longer exists. known is the state of the new machine's Node, with the orphan's record in its
-// journal. known.Node is nil while there is no such Node.
+// DecideSuccessor decides about a repair that replaces its machine and whose Node no longer exists.
+// known is the new machine's Node, with the repair's record. known.Node is nil while there is none.
 func DecideSuccessor(known *lifecycle.State, o *ledger.Orphan, now time.Time) lifecycle.Decision {
 	r := &o.Record
 	s := of(known, r)
@@ -57,7 +56,7 @@ func DecideSuccessor(known *lifecycle.State, o *ledger.Orphan, now time.Time) li
 	next.Phase, next.Deadline = remediations.PhaseVerifying, deadline
 	if over, well := of(s.State, next).Cured(p, now); well {
 		over.Uncordon, over.Untaint = false, false // the changes were on the Node that is gone
-		// Drydock repeats the query in the background. proofFor continues meanwhile, because the
+		// The query is repeated in the background. proofFor continues meanwhile, because the
 		// provider's proof is valid until the provider withdraws it.
 		over.Ask.Replacement = over.Verb == lifecycle.VerbWait && d.Ask.Replacement
 		return over
@@ -69,17 +68,16 @@ func DecideSuccessor(known *lifecycle.State, o *ledger.Orphan, now time.Time) li
 	return d
 }
 
-// noneNeededFor is how long the provider must report that no other machine is needed, before this
-// counts as proof. Controllers create evicted pods again, and the scheduler places them, within
-// seconds. Within noneNeededFor, Drydock queries the provider several times.
+// noneNeededFor is how long the provider must report that no other machine is needed. Controllers
+// create evicted pods again within seconds, and in this time Drydock asks several times.
 const noneNeededFor = time.Minute
 
 // NoneNeeded is the message about a replacement that has ended without another machine.
 const NoneNeeded = "the machine is gone and nothing needs another one"
 
-// decideWithout decides about a replacement if the provider reports that no other machine is
-// needed. Without a Node, Drydock cannot read a lease or a witness. As after any repair, the alert
-// must have ended while its source still works. d is the decision to wait.
+// decideWithout decides if no other machine is needed. There is no lease or witness to read. As
+// after any repair, the alert must have ended while its source still works. d is the decision to
+// wait.
 func (s *state) decideWithout(o *ledger.Orphan, p *remediations.Policy, d lifecycle.Decision, now time.Time) lifecycle.Decision {
 	if again := s.Fleet.OfMachine(o.Node, o.ProviderID); again != nil {
 		d.Message = fmt.Sprintf("Node %s of the old machine has come back", again.Name)
@@ -103,7 +101,7 @@ func (s *state) decideWithout(o *ledger.Orphan, p *remediations.Policy, d lifecy
 	return over
 }
 
-// gone is a node whose machine is gone and needs no successor, as a target of package lifecycle.
+// gone is a node whose machine is gone and needs no successor.
 type gone struct {
 	state
 	orphan *ledger.Orphan
@@ -120,8 +118,7 @@ func (s *gone) Verdict(cause remediations.Cause) alerts.Verdict {
 
 func (s *gone) Well() (string, bool) { return NoneNeeded, true }
 
-// Evidence requires a new answer of the provider, because there is no Node with a lease or a
-// witness.
+// Evidence requires a new answer of the provider, because there is no lease or witness.
 func (s *gone) Evidence(d *lifecycle.Decision, _ *remediations.Policy, due, _ time.Time) (there bool, against string) {
 	if s.Replacement.At.Before(due) {
 		d.Ask.Replacement, d.Message = true, "querying the provider once more whether nothing needs another machine"
@@ -137,7 +134,7 @@ func (s *gone) Cure(*remediations.Policy) (remediations.Outcome, string) {
 // Closing undoes nothing, because the Node is gone.
 func (s *gone) Closing(d *lifecycle.Decision, _ time.Time) { describe(d.Ended, s.Record) }
 
-// orphanOver ends a replacement that was not proven in time. There is no Node with a history, so
+// orphanOver ends a replacement that was not proven in time. Without a Node there is no history, so
 // the end is only reported and counted.
 func (s *state) orphanOver(o *ledger.Orphan, p *remediations.Policy, now time.Time) lifecycle.Decision {
 	missing := "the provider was not asked"

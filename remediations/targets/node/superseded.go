@@ -10,8 +10,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// supersede removes a record from the Node that no repair can continue: it is about another
-// machine, or its repair has ended. ok is false if there is no such record.
+// supersede removes a record that no repair can continue: it is about another machine, or its
+// repair has ended.
 func (s *state) supersede(now time.Time) (d lifecycle.Decision, ok bool) {
 	if len(s.Journal.Superseded) == 0 {
 		return d, false

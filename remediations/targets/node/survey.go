@@ -11,15 +11,13 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// surveyFor is how long a provider's answer about a machine is valid before a step. Drydock writes
-// the intent immediately after the answer.
+// surveyFor is how long a provider's answer is valid before a step.
 const surveyFor = 30 * time.Second
 
-// noSurvey stands for the answer about a step that needs no query of a provider.
+// noSurvey is for a step that needs no query of a provider.
 var noSurvey = &remediations.Survey{}
 
-// surveyOf returns the provider's answer about the machine before this step. It returns nil if
-// there is no valid answer, so that Drydock must query the provider.
+// surveyOf returns nil if the provider must be asked again.
 func (s *state) surveyOf(c *lifecycle.Candidate) *remediations.Survey {
 	if !c.Config.AsksFirst(c.Step.Name) {
 		return noSurvey
@@ -39,8 +37,7 @@ func (s *state) surveyOf(c *lifecycle.Candidate) *remediations.Survey {
 }
 
 // trouble returns why the provider, or another system that repairs nodes, would not allow the step.
-// It uses the last answer, even if that has expired. It returns nil if nothing prevents the step,
-// or if there was no query.
+// It uses the last answer, even if that has expired.
 func (s *state) trouble(c *lifecycle.Candidate) *lifecycle.Finding {
 	v := s.Survey
 	if !c.Config.AsksFirst(c.Step.Name) || v == nil || v.Step != ask(c) || v.Provider != provider(c) || v.Trouble == "" || v.At.After(c.Now) {
@@ -56,8 +53,7 @@ func (s *state) trouble(c *lifecycle.Candidate) *lifecycle.Finding {
 	return f
 }
 
-// providerWords returns the name of the queried provider, for messages. Providers that work on the
-// cluster itself have no name.
+// Providers that work on the cluster itself have no name.
 func providerWords(v *remediations.Survey) string {
 	if v.Provider == "" {
 		return "the provider of the step " + v.Step.Name
@@ -66,26 +62,24 @@ func providerWords(v *remediations.Survey) string {
 }
 
 const (
-	// unreachableFor is how long the provider must fail to reach a machine before the plan skips a
-	// step with ContinueUnreachable.
+	// unreachableFor is how long the provider must fail to reach a machine before a step with
+	// ContinueUnreachable is skipped.
 	unreachableFor = 10 * time.Minute
-	// unaskedFor is the longest gap between two queries during which the machine still counts as
-	// unreachable. After a longer gap the time begins again, because the machine's state in between
-	// is unknown. A new leader makes its first query sooner than this.
+	// unaskedFor is the longest gap between two queries after which the machine still counts as
+	// unreachable: its state in between is unknown. A new leader asks sooner than this.
 	unaskedFor = 2 * time.Minute
 )
 
-// unreachedLong reports whether the plan may skip the step. For that, the provider must have failed
-// to reach this machine for unreachableFor, while it reached other machines.
+// unreachedLong reports whether the plan may skip the step: the provider has not reached this
+// machine for unreachableFor, while it reached others.
 func (s *state) unreachedLong(c *lifecycle.Candidate) bool {
 	since := s.aloneSince(c)
 	return c.Policy.Plan[c.Step.Index].ContinueUnreachable && !since.IsZero() && s.Survey.At.Sub(since) >= unreachableFor
 }
 
-// aloneSince returns when the provider's answers began to show that only this machine is
-// unreachable. All later answers have shown the same. It returns zero if the last answer does not
-// show this. If the field Alone of the record's hold is true, the hold keeps that start, also for a
-// later leader of Drydock.
+// aloneSince returns since when the provider's answers have shown that only this machine is
+// unreachable, or zero. If the hold's Alone is true, the hold keeps that start, also for a later
+// leader.
 func (s *state) aloneSince(c *lifecycle.Candidate) time.Time {
 	v, r := s.Survey, s.Record
 	switch {
@@ -99,7 +93,6 @@ func (s *state) aloneSince(c *lifecycle.Candidate) time.Time {
 	return r.Hold.Since
 }
 
-// troubleIs returns the reason of the hold for the finding that trouble returns.
 func (s *state) troubleIs() remediations.Reason {
 	switch v := s.Survey; {
 	case v.Reason != "":
@@ -110,11 +103,11 @@ func (s *state) troubleIs() remediations.Reason {
 	return remediations.ReasonProviderAbsent
 }
 
-// uncallable returns a finding if the calls for the step have failed several times in a row because
-// of this machine. If the step allows it, the plan then continues with the next step.
+// uncallable returns a finding if calls for the step failed several times in a row because of this
+// machine. The plan may then continue with the next step.
 //
 // The count begins again after some time without a call, because a call that failed yesterday may
-// succeed today. It also begins again while the whole provider does not answer.
+// succeed today, and while the whole provider does not answer.
 func (s *state) uncallable(c *lifecycle.Candidate, pending *remediations.Record) *lifecycle.Finding {
 	r := s.Record
 	if pending.Alone == 0 {
@@ -131,7 +124,6 @@ func (s *state) uncallable(c *lifecycle.Candidate, pending *remediations.Record)
 	return &lifecycle.Finding{Message: fmt.Sprintf("%s in a row failed; the last one: %s", text.Count(r.Alone, "call"), r.Intent.Why), Pass: true}
 }
 
-// ask returns the step as Survey.Step describes it: with the part of the node that it is about.
 func ask(c *lifecycle.Candidate) remediations.StepOn { return c.Policy.Plan[c.Step.Index].On() }
 
 func before(v *remediations.Survey, step remediations.StepOn) remediations.Before {
@@ -141,10 +133,10 @@ func before(v *remediations.Survey, step remediations.StepOn) remediations.Befor
 	return v.Before
 }
 
-// askEvery is how often Drydock queries the provider whether a machine was replaced.
+// askEvery is how often the provider is asked whether a machine was replaced.
 const askEvery = 15 * time.Second
 
-// follow queries the provider of the last step regularly, until the provider can prove the step.
+// follow asks the provider of the last step regularly, until it can prove the step.
 func (s *state) follow(d *lifecycle.Decision, now time.Time) {
 	r := s.Record
 	if of := s.Config.Remediation(remediations.LastDone(r).Name); (!of.AsksPods && !of.Replaces && !of.PowersOff) || r.Intent.Before == "" {
@@ -162,8 +154,8 @@ func (s *state) follow(d *lifecycle.Decision, now time.Time) {
 	}
 }
 
-// heldUp writes into the record what delays the removal of the old machine. So people need not
-// search for it in the provider's system.
+// heldUp writes into the record what delays the removal of the old machine, so that people need not
+// search for it.
 func (s *state) heldUp(d *lifecycle.Decision) {
 	machine, r := s.answers().Machine, s.Record
 	if machine == nil {
@@ -178,9 +170,9 @@ func (s *state) heldUp(d *lifecycle.Decision) {
 	}
 }
 
-// unserved returns a finding if not exactly one provider serves the step on the Node. For a step
-// that prepares a later one, the provider of the later step counts. A step without a provider is
-// skipped if a later step has one. If several providers serve a step, the repair is held.
+// unserved returns a finding if not exactly one provider serves the step. For a step that prepares
+// a later one, the later provider counts. A step without a provider is skipped if a later step has
+// one. If several serve a step, the repair is held.
 func unserved(c *lifecycle.Candidate) *lifecycle.Finding {
 	var first *lifecycle.Finding
 	for _, step := range c.Policy.Plan[c.Step.Index:] {
@@ -204,8 +196,7 @@ func unserved(c *lifecycle.Candidate) *lifecycle.Finding {
 	return first
 }
 
-// drainedAnyway returns a finding that skips a drain, if the provider of the next step drains the
-// Node itself.
+// drainedAnyway skips a drain if the provider of the next step drains the Node itself.
 func drainedAnyway(c *lifecycle.Candidate) *lifecycle.Finding {
 	if c.Step.Name != "drain" {
 		return nil
@@ -226,15 +217,13 @@ func drainedAnyway(c *lifecycle.Candidate) *lifecycle.Finding {
 	return nil
 }
 
-// provider returns the name of the provider that serves the step on the Node. It is empty if there
-// is not exactly one.
+// provider is empty if not exactly one provider serves the step.
 func provider(c *lifecycle.Candidate) string {
 	name, _ := c.Config.ProviderOf(c.Step.Name, c.Node)
 	return name
 }
 
-// answers returns the answers of the provider and about pods that the proof of the last step uses.
-// They must be about the intent in the record.
+// answers returns only answers about the intent in the record.
 func (s *state) answers() (a remediations.Answers) {
 	r := s.Record
 	of := s.Config.Remediation(remediations.LastDone(r).Name)
@@ -251,8 +240,7 @@ func (s *state) answers() (a remediations.Answers) {
 	return a
 }
 
-// askedAgain returns when the next query about the intent is due, askEvery after the last one. It
-// returns zero if there was no query.
+// askedAgain returns when the next query is due, or zero if there was none.
 func (s *state) askedAgain(i *remediations.Intent) time.Time {
 	switch {
 	case s.Replacement != nil && s.Replacement.Intent == i.ID:

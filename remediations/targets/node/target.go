@@ -9,11 +9,9 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// state is one node, as a target of package lifecycle.
 type state struct{ lifecycle.Base }
 
-// of returns the node as a target, with r as the record of its repair. r is the record on the Node,
-// or a record that the decision would write.
+// of takes the record on the Node, or one that the decision would write.
 func of(known *lifecycle.State, r *remediations.Record) *state {
 	s := &state{}
 	s.Bind(s, known, remediations.Subject{Record: r})
@@ -32,7 +30,7 @@ func (s *state) PolicyFor(r *remediations.Record) *remediations.Policy {
 	return s.Config.PolicyOf(r.Policy, s.Node)
 }
 
-// Named does nothing, because the record is on the Node itself and needs no name of its target.
+// Named does nothing: the record is on the Node itself.
 func (s *state) Named(*remediations.Record) {}
 
 // Consider decides about one alert that has no repair yet.
@@ -40,8 +38,7 @@ func (s *state) Consider(p *remediations.Policy, a *remediations.Alert, now time
 	return s.consider(p, a, "", now)
 }
 
-// First decides about a person's request, before any alert. It returns false if there is no
-// request.
+// First decides about a person's request, before any alert.
 func (s *state) First(now time.Time) (lifecycle.Decision, bool) {
 	if request := s.request(); request != "" {
 		return s.asked(request, now), true
@@ -49,9 +46,9 @@ func (s *state) First(now time.Time) (lifecycle.Decision, bool) {
 	return lifecycle.Decision{}, false
 }
 
-// Examine checks whether exactly one provider serves the step on this node, and whether that
-// provider would allow the step. While Drydock queries the provider again, its last refusal still
-// holds the step. So the hold is reported only once.
+// Examine checks whether exactly one provider serves the step and would allow it. While the
+// provider is asked again, its last refusal still holds the step, so that the hold is reported
+// once.
 func (s *state) Examine(c *lifecycle.Candidate, pending *remediations.Record, observing bool) (*lifecycle.Decision, remediations.Reason, *lifecycle.Finding) {
 	if f := unserved(c); f != nil {
 		return nil, remediations.ReasonProviderAbsent, f
@@ -133,7 +130,7 @@ func (s *state) Intend(c *lifecycle.Candidate, pending *remediations.Record, d *
 	d.Message = fmt.Sprintf("%s %s%s%s %s", c.Remediation().Verb, n.Name, part(c), attempt, c.By())
 }
 
-// Hold holds the repair, or skips the step if the finding f allows that.
+// Hold skips the step if the finding allows that.
 func (s *state) Hold(c *lifecycle.Candidate, pending *remediations.Record, reason remediations.Reason, f *lifecycle.Finding) lifecycle.Decision {
 	if f.Pass {
 		if over := s.passOver(c, pending, reason, f); over != nil {
@@ -152,8 +149,8 @@ func (s *state) keep(c *lifecycle.Candidate, pending *remediations.Record, reaso
 	if since := s.aloneSince(c); reason == remediations.ReasonProviderUnreachable && !since.IsZero() {
 		hold.Since, hold.Alone = remediations.Instant(since), true // aloneSince starts from this time
 	}
-	// A person's request is removed from the Node when the record of its repair is written. This
-	// happens even if the repair is held.
+	// A person's request is removed when the record of its repair is written, even if the repair is
+	// held.
 	if was.Holds(pending, hold, d.Fleetwide) || (c.Request != "" && (was == nil || was.ID != pending.ID)) {
 		d.Record = pending.Clone()
 		d.Record.Hold, d.Record.Also = hold, s.also(pending)
@@ -161,8 +158,8 @@ func (s *state) keep(c *lifecycle.Candidate, pending *remediations.Record, reaso
 	return d
 }
 
-// Acting continues a step that may be repeated, for example a drain. For all other steps it waits
-// for the result of the call.
+// Acting continues a step that may be repeated, for example a drain. For others it waits for the
+// result of the call.
 func (s *state) Acting(now time.Time) lifecycle.Decision {
 	if !s.Config.Remediation(s.Record.Step.Name).Once {
 		return s.work(now)

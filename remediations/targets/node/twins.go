@@ -8,8 +8,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// twins returns a finding that holds every step on the Node if another Node has the same
-// spec.providerID. The step could reach the machine of the other Node.
+// twins holds every step if another Node has the same spec.providerID: the step could reach that
+// Node's machine.
 func twins(c *lifecycle.Candidate) *lifecycle.Finding {
 	if c.Fleet == nil {
 		return nil
@@ -20,13 +20,13 @@ func twins(c *lifecycle.Candidate) *lifecycle.Finding {
 	return nil
 }
 
-// SaysTwins returns the message that the two Nodes have the same machine, and what to do.
+// SaysTwins returns the message that two Nodes have the same machine, and what to do.
 func SaysTwins(n *corev1.Node, twin string) string {
 	return fmt.Sprintf("Nodes %s and %s have the same spec.providerID %.120q, so a step on one would reach the machine of the other; delete the Node that is no longer the machine's: kubectl delete node NAME", n.Name, twin, n.Spec.ProviderID)
 }
 
-// unprovable holds a step that restarts the machine if a new boot ID could not prove the reboot:
-// the Node reports no boot ID, or another Node has the same boot ID.
+// unprovable holds a restart of the machine that a new boot ID could not prove: the Node reports
+// none, or another Node has the same.
 func unprovable(c *lifecycle.Candidate) *lifecycle.Finding {
 	if c.Fleet == nil || !c.Remediation().Restarts {
 		return nil

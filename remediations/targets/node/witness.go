@@ -8,10 +8,9 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// faultGone reports whether the policy's witness shows that the fault is gone. saw is what the
-// witness showed. unread means that Drydock must read the witness first. A repair that a person
-// requested may have had no fault. For such a repair, gone is false only if the witness shows a
-// fault.
+// faultGone reports whether the policy's witness shows that the fault is gone. unread means that
+// the witness must be read first. A requested repair may have had no fault: then gone is false only
+// if the witness shows one.
 func (s *state) faultGone(p *remediations.Policy, r *remediations.Record, since, now time.Time) (gone, unread bool, saw string) {
 	if p.Witness == nil {
 		return true, false, ""

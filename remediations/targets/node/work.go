@@ -12,9 +12,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// work decides about a step in progress that may be repeated, for example a drain. A new leader of
-// Drydock may start the step again. The step stops as soon as a guard holds it, because a person
-// may object at any moment.
+// work decides about a step that may be repeated, for example a drain, also after a change of
+// leader. It stops as soon as a guard holds it, because a person may object at any moment.
 func (s *state) work(now time.Time) lifecycle.Decision {
 	r, p := s.Record, s.policy()
 	if p == nil || p.Mode == remediations.ModeOff {
@@ -79,9 +78,8 @@ func (s *state) work(now time.Time) lifecycle.Decision {
 	return d
 }
 
-// uncordonedAfterwards is for a node that Drydock could not cure and so has cordoned. If a person
-// or a program uncordons it, uncordonedAfterwards warns once that pods may run there again. The
-// same decision removes the cordon from the record.
+// uncordonedAfterwards warns once if a person or a program uncordons a node that Drydock could not
+// cure: pods may run there again.
 func (s *state) uncordonedAfterwards(d *lifecycle.Decision) {
 	r := s.Record
 	if r == nil || r.Phase != remediations.PhaseExhausted || d.Verb != lifecycle.VerbRest || d.Record != nil || s.Node.Spec.Unschedulable {
@@ -96,27 +94,27 @@ func (s *state) uncordonedAfterwards(d *lifecycle.Decision) {
 	notice(d, lifecycle.NodeUncordoned, "the node was uncordoned, so new pods may run on it, but repair %s by policy %s did not cure the node. Cordon the node again: kubectl cordon %s. Or, if the node is fixed, set %s=true", r.ID, r.Policy, s.Node.Name, remediations.ResetKey)
 }
 
-// uncordoned ends the repair of a node that Drydock had drained, because the node is not cordoned
-// any more. This counts as a person's decision, like a cancelled repair. Pods may run on the node
-// again, and the next step would interrupt them. Another drain would contradict the person.
+// uncordoned ends the repair of a drained node that is not cordoned any more. That is a person's
+// decision: pods may run there again, the next step would interrupt them, and another drain would
+// contradict the person.
 func (s *state) uncordoned(when string, now time.Time) lifecycle.Decision {
 	d := s.End(remediations.OutcomeCancelled, "the node was uncordoned "+when, now)
 	d.Ended.By = remediations.ByPerson
 	return d
 }
 
-// refilled reports whether the drained node was uncordoned while Drydock verified a step that
-// restarts the machine. This need not be a person's decision: a system that installs a driver
-// uncordons the node after each boot (admission.Drivers). managedFields do not show who uncordons a
-// node. Pods may have come back in both cases, so no other step may follow.
+// refilled reports whether the drained node was uncordoned while a restart was verified. That need
+// not be a person's decision: a system that installs a driver uncordons the node after each boot
+// (admission.Drivers), and managedFields do not show who did it. Pods may have come back, so no
+// other step may follow.
 func (s *state) refilled() bool {
 	r := s.Record
 	return r.Phase == remediations.PhaseVerifying && r.Drained() && !s.Node.Spec.Unschedulable && s.Config.Remediation(remediations.LastDone(r).Name).Restarts
 }
 
-// inputsStale checks the age of the facts that a step in progress depends on. underway means that
-// this process runs the step: the step is then held if the facts are older than MaxStaleness. If
-// this process does not run the step, Drydock reads old facts again before it resumes the step.
+// inputsStale checks the age of the facts that a running step depends on. If this process runs the
+// step (underway), it is held once they are older than MaxStaleness. Otherwise they are read again
+// before the step is resumed.
 func (s *state) inputsStale(underway bool, d *lifecycle.Decision, now time.Time) (remediations.Reason, *lifecycle.Finding) {
 	oldest := now.Add(-s.Config.MaxStaleness)
 	deaf := s.Snapshot == nil || !s.Snapshot.AskedAt.After(oldest)
@@ -139,9 +137,9 @@ func (s *state) inputsStale(underway bool, d *lifecycle.Decision, now time.Time)
 	return "", nil
 }
 
-// again returns when facts that were read at the time answered must be read again. That is some
-// time before they are too old, because the poll interval may be as long as MaxStaleness, and a
-// poll takes time. After that time, due is true, and at is when the facts become too old.
+// again returns when facts must be read again. That is before they are too old, because a poll
+// takes time, and its interval may be as long as MaxStaleness. If due is true, at is when they
+// become too old.
 func (s *state) again(answered, now time.Time) (at time.Time, due bool) {
 	at = answered.Add(max(s.Config.MaxStaleness/2, s.Config.MaxStaleness-remediations.LookFor))
 	if now.Before(at) {
@@ -150,8 +148,7 @@ func (s *state) again(answered, now time.Time) (at time.Time, due bool) {
 	return answered.Add(s.Config.MaxStaleness), true
 }
 
-// interrupt stops the step in progress and holds the repair. The step starts again when no guard
-// holds it.
+// interrupt stops the step. It starts again when no guard holds it.
 func (s *state) interrupt(p *remediations.Policy, reason remediations.Reason, f *lifecycle.Finding, now time.Time) lifecycle.Decision {
 	r := s.Record.Clone()
 	r.Phase, r.Since, r.Deadline, r.Note = remediations.PhasePending, remediations.Instant(now), remediations.Instant(now.Add(remediations.PendingFor)), ""
@@ -164,8 +161,8 @@ func (s *state) interrupt(p *remediations.Policy, reason remediations.Reason, f 
 	return d
 }
 
-// taken returns how long this step has run so far. The time while it was held does not count. Each
-// interruption counts as at least one second, so that the number of interruptions is bounded.
+// taken returns how long the step has run, without the time while it was held. Each interruption
+// counts as at least one second, so that their number is bounded.
 func (s *state) taken(r *remediations.Record, step remediations.StepRef) time.Duration {
 	if !r.Intent.Of(r, step) || !s.interrupted(r) {
 		return 0
@@ -173,13 +170,12 @@ func (s *state) taken(r *remediations.Record, step remediations.StepRef) time.Du
 	return time.Duration(r.Intent.SpentSeconds)*time.Second + max(time.Second, r.Since.Sub(r.Intent.At).Truncate(time.Second))
 }
 
-// interrupted reports whether the step in the record may be repeated and was not completed.
 func (s *state) interrupted(r *remediations.Record) bool {
 	return !s.Config.Remediation(r.Step.Name).Once && r.Intent.Outcome == ""
 }
 
-// timedOut ends a step that cannot be completed, or was not completed in time. If the node is not
-// Ready, the plan continues, because the next step cannot make the node's state worse.
+// timedOut ends a step that was not completed in time. If the node is not Ready, the plan
+// continues, because the next step cannot make the node's state worse.
 func (s *state) timedOut(p *remediations.Policy, why string, now time.Time) lifecycle.Decision {
 	r := s.Record
 	if step, there := p.StepAt(r.Step); (there && step.ContinueOnTimeout) || !remediations.Ready(s.Node) {
@@ -190,7 +186,6 @@ func (s *state) timedOut(p *remediations.Policy, why string, now time.Time) life
 	return of(s.State, next).exhaust(p, now)
 }
 
-// after stores how a step ended that may be repeated, and continues the plan.
 func (s *state) after(outcome remediations.CallOutcome, why string, now time.Time) lifecycle.Decision {
 	r := s.Record.Clone()
 	r.Intent.Outcome, r.Intent.Why, r.Note = outcome, text.Line(why, 300), ""

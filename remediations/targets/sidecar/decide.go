@@ -9,31 +9,26 @@ import (
 )
 
 const (
-	// proof is the time after an approval until Drydock observes the sidecar again.
+	// proof is how long after an approval the sidecar is observed again.
 	proof = 2 * time.Second
 	// apart is the shortest time between two attempts.
 	apart = 30 * time.Second
-	// Room is how many bytes of annotations the repair of a sidecar may need on its Node, for its
-	// record and its history.
+	// Room is how many bytes of annotations a sidecar's repair may need on its Node.
 	Room = 3 << 10
 )
 
-// State is the input of Decide. Its fields Call, NewID and WellSince are those of the sidecar's
-// repair.
+// State is the input of Decide. Call, NewID and WellSince are those of the sidecar's repair.
 type State struct {
 	*lifecycle.State
 	remediations.Subject
-	// Seen is the last observation of the sidecar, or nil if there has not been one.
+	// Seen is the last observation, or nil.
 	Seen *Observation
-	// Busy is the number of other sidecars under repair in the cluster. limits.sidecars.concurrent
-	// bounds it.
+	// Busy is the number of other sidecars under repair in the cluster.
 	Busy int
-	// NewTask is a new id for a task. If this decision approves the sidecar, the approval sends the
-	// task to the sidecar.
+	// NewTask is the id that an approval sends to the sidecar.
 	NewTask string
 }
 
-// target is one pod's sidecar, as a target of package lifecycle.
 type target struct {
 	lifecycle.Base
 	seen    *Observation
@@ -41,9 +36,9 @@ type target struct {
 	newTask string
 }
 
-// Decide returns what to do about the sidecar of one pod now. The same state and time give the same
-// decision. Decide checks the same guards as for a node, except those about the node itself,
-// because an approval disrupts nothing.
+// Decide returns what to do about one pod's sidecar now. The same state and time give the same
+// decision. It does not check the guards about the node itself, because an approval disrupts
+// nothing.
 func Decide(known *State, now time.Time) lifecycle.Decision {
 	s := &target{seen: known.Seen, busy: known.Busy, newTask: known.NewTask}
 	s.Bind(s, known.State, known.Subject)
@@ -69,15 +64,14 @@ func (s *target) Named(r *remediations.Record) { pod := remediations.PodNamed(s.
 
 func (s *target) Closing(d *lifecycle.Decision, _ time.Time) { d.Ended.Pod = s.Name }
 
-// Asks requests that the nodes' leases are read before an approval. The kubelet's clock has set the
-// start time of the container. The leases show whether the kubelets' clocks agree with Drydock's
-// clock.
+// Asks requests the nodes' leases. The kubelet's clock has set the start time of the container, and
+// the leases show whether the kubelets' clocks agree with Drydock's.
 func (s *target) Asks(c *lifecycle.Candidate, ask *lifecycle.Ask) remediations.StepOn {
 	ask.Heartbeats = s.Uncounted(c.Now)
 	return s.Base.Asks(c, ask)
 }
 
-// Tidy removes the sidecar's alerts that have ended from the Node.
+// Tidy removes the sidecar's alerts that have ended.
 func (s *target) Tidy(d *lifecycle.Decision, now time.Time) {
 	if s.Stale() || d.Verb == lifecycle.VerbLook {
 		return
@@ -89,8 +83,7 @@ func (s *target) Tidy(d *lifecycle.Decision, now time.Time) {
 	}
 }
 
-// Examine checks whether the last observation allows an approval: the pod, its sidecar, and the
-// object that owns the sidecar.
+// Examine checks whether the pod, its sidecar and its owner allow an approval.
 func (s *target) Examine(c *lifecycle.Candidate, pending *remediations.Record, observing bool) (*lifecycle.Decision, remediations.Reason, *lifecycle.Finding) {
 	instead := func(d lifecycle.Decision) (*lifecycle.Decision, remediations.Reason, *lifecycle.Finding) {
 		return &d, "", nil
@@ -116,8 +109,7 @@ func (s *target) Examine(c *lifecycle.Candidate, pending *remediations.Record, o
 	return nil, "", nil
 }
 
-// Hold holds the repair. Before the first attempt it writes nothing on the Node. A sidecar has a
-// record only if Drydock does something or reports what it would do.
+// Hold writes nothing before the first attempt, except what a policy that only observes would do.
 func (s *target) Hold(c *lifecycle.Candidate, pending *remediations.Record, reason remediations.Reason, f *lifecycle.Finding) lifecycle.Decision {
 	d := lifecycle.Held(c, reason, f)
 	if was := s.Record; was != nil && was.Intent == nil && reason != remediations.ReasonObserving {
@@ -145,8 +137,7 @@ func (s *target) Hold(c *lifecycle.Candidate, pending *remediations.Record, reas
 	return d
 }
 
-// cured returns when an earlier repair last observed the sidecar's gate open, according to the
-// history on the Node. It returns zero if there was no such repair.
+// cured returns when an earlier repair last observed the gate open, or zero.
 func (s *target) cured() (at time.Time) {
 	for _, e := range s.Journal.History {
 		if e.Pod == s.Name && (e.Outcome == remediations.OutcomeRecovered || e.Outcome == remediations.OutcomeSelfRecovered) {
@@ -157,8 +148,7 @@ func (s *target) cured() (at time.Time) {
 }
 
 // turn returns why the sidecar must wait for other repairs, or for room in the Node's annotations.
-// It returns an empty text if it need not wait. Such a wait ends soon by itself, so it is not a
-// hold.
+// Such a wait ends soon, so it is not a hold.
 func (s *target) turn() string {
 	for k, r := range s.Journal.Of(remediations.KindSidecar) {
 		if k != s.Key && r.Phase == remediations.PhaseActing {

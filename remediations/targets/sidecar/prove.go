@@ -9,8 +9,7 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// Await observes the sidecar again and again after an approval, until the sidecar answers that it
-// is ready.
+// Await observes the sidecar until it answers that it is ready.
 func (s *target) Await(now time.Time) lifecycle.Decision {
 	if d, over := s.finished(now); over {
 		return d
@@ -19,7 +18,7 @@ func (s *target) Await(now time.Time) lifecycle.Decision {
 	return s.LookAgain(d, now, proof)
 }
 
-// Proceed continues the repair if the last attempt was not proven in time.
+// Proceed continues after an attempt that was not proven in time.
 func (s *target) Proceed(now time.Time) lifecycle.Decision {
 	r := s.Record
 	p := s.PolicyOf(r)
@@ -68,8 +67,7 @@ func (s *target) Proceed(now time.Time) lifecycle.Decision {
 	return s.IssueOrHold(c, pending)
 }
 
-// finished ends the repair if the pod is gone, or if its sidecar is ready. It returns false if the
-// repair continues.
+// finished ends the repair if the pod is gone, or if its sidecar is ready.
 func (s *target) finished(now time.Time) (lifecycle.Decision, bool) {
 	r, g := s.Record, s.seen
 	if g == nil || !g.At.After(r.Since) {
@@ -87,8 +85,7 @@ func (s *target) finished(now time.Time) (lifecycle.Decision, bool) {
 	return lifecycle.Decision{}, false
 }
 
-// ready ends the repair once the sidecar has been ready for the policy's proofFor. Before that it
-// waits.
+// ready waits for the policy's proofFor before it ends the repair.
 func (s *target) ready(now time.Time) (lifecycle.Decision, bool) {
 	r, p := s.Record, s.PolicyOf(s.Record)
 	if p == nil {
@@ -112,9 +109,8 @@ func (s *target) ready(now time.Time) (lifecycle.Decision, bool) {
 	return s.End(remediations.OutcomeRecovered, fmt.Sprintf("%s cured it: the sidecar answers that it is ready", remediations.LastDone(r)), now), true
 }
 
-// Rest decides about an exhausted repair. It removes the record if the alert has ended, the sidecar
-// is ready, or the pod or its container was replaced. The attempts of the repair do not count for a
-// new pod or container.
+// Rest removes an exhausted record if the alert has ended, the sidecar is ready, or the pod or its
+// container is new: attempts do not count for a new one.
 func (s *target) Rest(now time.Time) lifecycle.Decision {
 	r, g := s.Record, s.seen
 	switch {
@@ -134,8 +130,7 @@ func (s *target) exhaust(now time.Time) lifecycle.Decision {
 	return d
 }
 
-// Elsewhere returns a message if the pod is gone or runs on another node. It returns an empty text
-// if the pod is on this node, or if it has not been observed yet.
+// Elsewhere returns a message if the pod is gone or runs on another node.
 func (s *target) Elsewhere() string {
 	switch {
 	case s.seen == nil || !s.moved():
@@ -146,20 +141,18 @@ func (s *target) Elsewhere() string {
 	return fmt.Sprintf("pod %s is not on this node", s.Name)
 }
 
-// moved reports whether the pod is gone or on another node.
 func (s *target) moved() bool {
 	return s.seen.Unknown == "" && (s.seen.Pod.UID == "" || s.seen.Node != s.Node.Name)
 }
 
-// restarted reports whether the sidecar's container has started again in the same pod since the
-// last attempt.
+// restarted reports whether the container has started again since the last attempt.
 func (s *target) restarted() bool {
 	i := s.Record.Intent
 	return i != nil && !i.Started.IsZero() && remediations.Instant(s.seen.StartedAt).After(i.Started)
 }
 
-// leave removes the alerts about the pod from this Node, because the pod is not here. The next poll
-// of Alertmanager writes them on the Node where the pod runs.
+// leave removes the pod's alerts from this Node. The next poll of Alertmanager writes them on the
+// Node where the pod runs.
 func (s *target) leave(now time.Time) lifecycle.Decision {
 	if s.Record != nil {
 		return s.End(remediations.OutcomeSuperseded, fmt.Sprintf("pod %s is no longer on this node", s.Name), now)
@@ -169,7 +162,6 @@ func (s *target) leave(now time.Time) lifecycle.Decision {
 	return d
 }
 
-// words returns the observation as a text for messages.
 func (g *Observation) words() string {
 	for _, said := range []string{g.Unknown, g.Held, g.Detail} {
 		if said != "" {

@@ -14,8 +14,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// Kind is the kind of target for gated sidecars. The record of a sidecar's repair is on the Node
-// that hosts its pod.
+// Kind is the kind of target for sidecars with a gate. Their record is on the Node that runs the
+// pod.
 var Kind = remediations.TargetKind{
 	Kind: remediations.KindSidecar, Unknown: remediations.MisrouteUnknownPod, Selects: "pods of its provider",
 	NotAsked: "the policy repairs the sidecars of pods, and a request on a node cannot name a pod; only an alert can start this repair",
@@ -38,45 +38,40 @@ var Kind = remediations.TargetKind{
 type Health string
 
 const (
-	// HealthReady means that the sidecar's gate is open, so that the pod's main container can
-	// continue. HealthNotReady means that the gate is closed. Drydock acts only on HealthNotReady.
+	// HealthReady means that the gate is open and the pod's main container can continue. Drydock
+	// acts only on HealthNotReady.
 	HealthReady    Health = "Ready"
 	HealthNotReady Health = "NotReady"
-	// HealthUnreachable means that the sidecar did not answer. HealthProbeError means that it gave
-	// another answer than ready or not ready.
+	// HealthProbeError means an answer other than ready or not ready.
 	HealthUnreachable Health = "Unreachable"
 	HealthProbeError  Health = "ProbeError"
 )
 
-// Observation is what Drydock last observed of a pod and its sidecar.
+// Observation is what was last observed of a pod and its sidecar.
 type Observation struct {
 	// At is when the observation began.
 	At time.Time
-	// Pod is the pod. Its UID is empty if Drydock could not read the pod. If Unknown is empty, too,
-	// the pod does not exist.
-	Pod remediations.Pod
-	// Node is the name of the node that hosts the pod.
+	// Pod has an empty UID if it could not be read. If Unknown is empty, too, the pod does not
+	// exist.
+	Pod  remediations.Pod
 	Node string
-	// Owner is the object whose controller decides about the sidecar, for example a SeiNode. It is
-	// zero if the pod has no such owner, or if Drydock could not read the owner.
+	// Owner has the controller that decides about the sidecar, for example a SeiNode. It is zero if
+	// there is none or if it could not be read.
 	Owner remediations.Object
-	// StartedAt is when the sidecar's container last started. If several containers may have the
-	// gate, it is the latest start. It is zero if the start is unknown.
+	// StartedAt is when the container last started. If several may have the gate, it is the latest
+	// start. Zero means unknown.
 	StartedAt time.Time
-	// ClosedSince is the first time at which Drydock knew that the gate was closed. Drydock knows
-	// of no opening after that time. OpenAt is when Drydock last observed the gate open. Each time
-	// is zero if it is unknown.
+	// ClosedSince is when the gate was first known to be closed, without an opening since. OpenAt
+	// is when it was last observed open. Zero means unknown.
 	ClosedSince, OpenAt time.Time
-	// Health is the sidecar's answer. It is empty if Drydock did not query the sidecar. Held or
-	// Unknown is then the reason.
+	// Health is empty if the sidecar was not asked. Held or Unknown then says why.
 	Health Health
-	// Held is why the gate is closed on purpose, or empty. Unknown is why the state is unknown, or
-	// empty. Detail is the text of the sidecar's answer.
+	// Held is why the gate is closed on purpose. Detail is the sidecar's answer.
 	Held, Unknown, Detail string
 }
 
-// against returns the reason why the sidecar must not be approved. The finding is nil if the gate
-// is closed and no owner keeps it closed.
+// against returns why the sidecar must not be approved. The finding is nil if the gate is closed
+// and no owner keeps it closed.
 func (g *Observation) against() (remediations.Reason, *lifecycle.Finding) {
 	switch {
 	case g.Unknown != "":
@@ -91,22 +86,19 @@ func (g *Observation) against() (remediations.Reason, *lifecycle.Finding) {
 	return remediations.ReasonSidecarUnknown, lifecycle.Because("the sidecar of %s does not say whether it is ready or waiting: %s; no data is not a fault", g.Pod, text.Line(g.Detail, 200))
 }
 
-// closedByStart is the longest time between the start of a container and the first proof that its
-// gate is closed. Only within this time does the start explain the closed gate. The time is long
-// enough for a scrape and the alert's own `for`.
+// closedByStart is how long after a container's start a closed gate is still explained by that
+// start. It is long enough for a scrape and the alert's own `for`.
 //
-// closedByStart is also the longest gap between two observations of a closed gate. Within that gap
-// Drydock assumes that the gate has not opened.
+// It is also the longest gap between two observations of a closed gate in which the gate is assumed
+// not to have opened.
 const closedByStart = 15 * time.Minute
 
-// cureMargin is the longest time between a sidecar's last answer that it was ready and the recorded
-// end of its repair. Drydock takes the end minus this margin as the time of that answer. Otherwise
-// an opening of the gate just before a restart of its container would seem to come after the
+// cureMargin is the longest time between a sidecar's last ready answer and the recorded end of its
+// repair. Without it, an opening of the gate just before a restart would seem to come after the
 // restart.
 const cureMargin = 30 * time.Second
 
-// Follow copies into g the facts that an earlier observation of the same container had. before is
-// that observation, or nil.
+// Follow copies the facts of an earlier observation of the same container. before may be nil.
 func (g *Observation) Follow(before *Observation) {
 	if g.Health == HealthNotReady && g.ClosedSince.IsZero() {
 		g.ClosedSince = g.At
@@ -123,7 +115,7 @@ func (g *Observation) Follow(before *Observation) {
 	}
 }
 
-// Followed reports whether an observation at the time now may still use g in Follow.
+// Followed reports whether an observation at now may still use g in Follow.
 func (g *Observation) Followed(now time.Time) bool { return now.Sub(g.At) <= closedByStart }
 
 // deliberate returns why the gate was closed on purpose, or may have been. It returns nil if the
@@ -153,8 +145,7 @@ func (g *Observation) deliberate(alertBegan, cured time.Time) (remediations.Reas
 	return "", nil
 }
 
-// earliest returns the earlier of two times. A zero time is unknown, so earliest then returns the
-// other one.
+// earliest returns the other time if one is zero.
 func earliest(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
