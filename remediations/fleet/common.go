@@ -11,13 +11,12 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// Onsets has the times at which alerts about nodes began to fire: by the policy's name, then by the
-// node's name.
+// Onsets has when alerts about nodes began to fire, by policy and node.
 type Onsets map[string]map[string]time.Time
 
-// Add records that an alert of the policy p about the node became active at the given time. If
-// there are several such alerts, the earliest time counts. Add ignores policies whose witness reads
-// Ready, the lease or the provider, because the breaker already counts their nodes.
+// Add records when an alert of the policy became active. The earliest counts. Policies whose
+// witness reads Ready, the lease or the provider are ignored, because the breaker already counts
+// their nodes.
 func (o Onsets) Add(p *remediations.Policy, node string, at time.Time) {
 	if p.Witness == nil || len(p.Witness.Signs) == 0 || slices.ContainsFunc(p.Witness.Signs, ofBreaker) {
 		return
@@ -30,25 +29,23 @@ func (o Onsets) Add(p *remediations.Policy, node string, at time.Time) {
 	}
 }
 
-// ofBreaker reports whether a node with this sign of a fault counts as unhealthy for the circuit
-// breaker.
+// ofBreaker reports whether a node with this sign already counts for the circuit breaker.
 func ofBreaker(s signs.Sign) bool {
 	return s.Kind == signs.NotReady || s.Kind == signs.StaleLease || s.Kind == signs.NotRunning
 }
 
-// alike is a group of nodes whose alerts of one policy began so close together that they probably
-// have one cause.
+// alike are nodes whose alerts of one policy began so close together that they probably have one
+// cause.
 type alike struct {
 	key   string // identifies the group among the groups of all policies
 	count int
 	names string
 }
 
-// maxNames bounds the names of nodes in a message, in bytes.
+// maxNames is in bytes.
 const maxNames = 200
 
-// Begin stores the alerts of the last poll of Alertmanager, and finds the groups of nodes that
-// probably have one cause.
+// Begin stores the alerts of the last poll, and groups the nodes that probably have one cause.
 func (r *Roster) Begin(onsets Onsets) {
 	r.alike = map[string]map[string]*alike{}
 	for policy, since := range onsets {
@@ -56,9 +53,8 @@ func (r *Roster) Begin(onsets Onsets) {
 	}
 }
 
-// group finds the groups of nodes whose alerts of one policy began close together. The key of the
-// result is the name of each node in a group. A group has at least limits.commonCause.nodes nodes
-// within limits.commonCause.within. Groups that overlap become one group.
+// group returns the group of each node that has one. A group has at least limits.commonCause.nodes
+// nodes within limits.commonCause.within. Overlapping groups become one.
 func (r *Roster) group(policy string, since map[string]time.Time) (out map[string]*alike) {
 	limit := r.config.Limits.CommonCause
 	if limit.Nodes == 0 {
@@ -93,15 +89,13 @@ func (r *Roster) group(policy string, since map[string]time.Time) (out map[strin
 	return out
 }
 
-// tried is the node of a group where the policy tries its repair first. If failed is true, the
-// repair there is exhausted without a cure. node is empty if the policy has not tried any node.
+// tried is where the policy tries its repair first. If failed is true, that did not cure the node.
+// node may be empty.
 type tried struct {
 	node   string
 	failed bool
 }
 
-// trials returns the tried node of each group, by the group's key. It reads the repair records of
-// the nodes.
 func (r *Roster) trials() map[string]tried {
 	out := map[string]tried{}
 	for policy, of := range r.alike {
@@ -120,8 +114,8 @@ func (r *Roster) trials() map[string]tried {
 	return out
 }
 
-// Begin passes the onsets to the roster. Then it looks again for the nodes that were tried, because
-// the groups have changed.
+// Begin gives the onsets to the roster, and looks again for the nodes that were tried, because the
+// groups have changed.
 func (f *Fleet) Begin(onsets Onsets) {
 	f.roster.Begin(onsets)
 	f.tried = f.roster.trials()
@@ -130,16 +124,15 @@ func (f *Fleet) Begin(onsets Onsets) {
 // Common is a fault that several nodes share, according to the alerts of one policy.
 type Common struct {
 	Count int
-	// Names has the names of some of these nodes, on one line.
+	// Names has some of these nodes, on one line.
 	Names string
-	// Tried is the node that the policy repairs now. If Failed is true, the policy has repaired
-	// this node without a cure. Tried is empty if the policy has not tried any node.
+	// Tried is the node that the policy repairs now or, if Failed is true, has repaired without a
+	// cure. It may be empty.
 	Tried  string
 	Failed bool
 }
 
-// Common returns the fault that the node shares with other nodes, according to the alerts of the
-// policy. It returns nil if the node shares none.
+// Common returns the fault that the node shares with others, or nil.
 func (f *Fleet) Common(policy, node string) *Common {
 	of := f.roster.alike[policy]
 	g := of[node]

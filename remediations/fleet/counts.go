@@ -9,40 +9,37 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// counts has the counts over all Nodes of a Roster. Each added, changed or removed member updates
-// them, so that a pass need not count all Nodes.
+// counts are updated with each changed Node, so that a pass need not count all Nodes.
 type counts struct {
 	total   census
 	zones   map[string]*census
 	pools   map[string]int
 	quorums quorums
-	// gpus has the number of GPUs of each GPU node, by the node's name. The number comes from the
-	// node's label or its repair record.
+	// gpus comes from the nodes' labels or repair records, by node.
 	gpus map[string]int
-	// shown has the number of GPUs that each GPU node should offer, by the node's name. It uses the
-	// numbers in gpus and in the ledger. ledgerGPUs is a copy of the ledger's numbers. Callers of
-	// the package keep the map shown, so it must not be modified. It is nil if it must be computed
-	// again.
+	// shown has how many GPUs each node should offer, from gpus and the ledger. Callers of the
+	// package keep this map, so it must not be modified. It is nil if it must be computed again.
+	// ledgerGPUs is a copy of the ledger's numbers.
 	shown, ledgerGPUs map[string]int
 	gpusVersion       int
-	// young has the nodes that were younger than limits.startupGrace when the function age last
-	// ran. grown is the latest creation time of a node that was old enough at that time.
+	// young has the nodes that were younger than limits.startupGrace when age last ran. grown is
+	// the latest creation time of a node that was old enough then.
 	young youngest
 	grown time.Time
 }
 
-// census counts the nodes of a zone or of the cluster. all counts every node. nodes and unhealthy
-// count only nodes that are older than limits.startupGrace and not excluded from repairs.
+// In census, nodes and unhealthy count only nodes that are older than limits.startupGrace and not
+// excluded from repairs. all counts every node.
 type census struct{ nodes, unhealthy, all int }
 
-// quorum counts the control-plane nodes of one group. More than half of them must stay Ready.
+// quorum counts control-plane nodes. More than half of them must stay Ready.
 type quorum struct {
 	all   int
 	ready map[string]bool
 }
 
-// quorums has two groups: the control-plane nodes without the etcd role, and those with it. If no
-// node has the etcd role, the first group has the members of etcd.
+// quorums has the control-plane nodes without the etcd role, then those with it. If no node has
+// that role, the first group has the members of etcd.
 type quorums [2]quorum
 
 func (q *quorums) of(n *corev1.Node) *quorum {
@@ -52,16 +49,14 @@ func (q *quorums) of(n *corev1.Node) *quorum {
 	return &q[0]
 }
 
-// traits has those facts about one Node that the type counts sums up over all Nodes.
 type traits struct {
 	place            place
 	ready, exhausted bool
-	// wellAgain means that the repair of this node is exhausted, and that the node has become
-	// healthy since.
+	// wellAgain means that the node became healthy after its repair was exhausted.
 	wellAgain bool
-	// firing means that an alert of a policy about the node is active and not silenced. grown means
-	// that the node is older than limits.startupGrace. excluded means that a person excluded the
-	// node from repairs. The health of an excluded node does not count.
+	// firing means an active alert that is not silenced. grown means older than
+	// limits.startupGrace. excluded means that a person excluded the node: its health does not
+	// count.
 	firing, grown, excluded bool
 	gpus                    int
 }
@@ -70,7 +65,6 @@ func newCounts() counts {
 	return counts{zones: map[string]*census{}, pools: map[string]int{}, quorums: quorums{{ready: map[string]bool{}}, {ready: map[string]bool{}}}, gpus: map[string]int{}}
 }
 
-// count adds a member to the counts. uncount removes the member from them.
 func (c *counts) count(m *Member) {
 	name := m.Node.Name
 	c.add(m, 1)
@@ -125,8 +119,8 @@ func (x *census) add(nodes, unhealthy, all int) {
 	x.nodes, x.unhealthy, x.all = x.nodes+nodes, x.unhealthy+unhealthy, x.all+all
 }
 
-// age updates the counts for nodes that are now older than limits.startupGrace. If the clock was
-// set back, some nodes become young again. Then age checks all nodes.
+// age moves nodes that have become older than limits.startupGrace. If the clock was set back, it
+// checks all nodes.
 func (r *Roster) age(now time.Time) {
 	grown := now.Add(-r.config.Limits.StartupGrace).Round(0) // a Node's creation time has no monotonic clock reading either
 	if grown.Before(r.grown) {
@@ -151,13 +145,13 @@ func (r *Roster) age(now time.Time) {
 	}
 }
 
-// young is a node that is younger than limits.startupGrace, so that its health does not count yet.
+// young is a node whose health does not count yet.
 type young struct {
 	created time.Time
 	member  *Member
 }
 
-// youngest is a heap of young nodes, the oldest first.
+// youngest is a heap, the oldest first.
 type youngest []young
 
 func (h *youngest) add(m *Member) { heap.Push(h, young{m.created, m}) }

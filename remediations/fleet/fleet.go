@@ -10,65 +10,57 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// Fleet has the facts about all nodes that a decision about one node needs. Each pass builds it
-// from the Nodes and the ledger. Occupy and similar methods update it during the pass.
+// Fleet has the facts about all nodes that a decision about one node needs. Each pass builds it,
+// and methods such as Occupy update it during the pass.
 type Fleet struct {
 	nodes int
-	// occupied has the nodes whose repairs count against the limits, by the node's name. These are
-	// disruptive repairs in the phases Acting and Verifying, according to the ledger or the node's
-	// record. Parked repairs count, too: they are Pending while their node is drained. In observe
-	// mode, the nodes that Drydock would repair now are also here.
+	// occupied has the nodes whose repairs count against the limits: disruptive repairs that run,
+	// and those that wait while their node is drained. In observe mode, nodes that would be
+	// repaired now are here, too.
 	occupied map[string]place
-	// leading has the repairs of mesh leaders that are in flight. In observe mode, it also has
-	// those that Drydock would begin. The keys are the names of the nodes that have the records.
+	// leading has the repairs of mesh leaders, by the node with the record. In observe mode, those
+	// that would begin are here, too.
 	leading map[string]leading
 	zones   map[string]*census
 	pools   map[string]int
 	total   census
 
-	// roster has the Nodes themselves, and the facts that were read from them.
 	roster *Roster
 
 	quorums quorums
 	tried   map[string]tried
 
-	// ExpectedGPUs has the number of GPUs that each GPU node should offer, by the node's name.
+	// ExpectedGPUs has how many GPUs each node should offer.
 	ExpectedGPUs map[string]int
-	// trying has the node of each repair that this pass began, by the repair's id. The Nodes in
-	// roster do not have the records of these repairs yet.
+	// trying has the node of each repair that this pass began, by id. The roster does not have
+	// these records yet.
 	trying map[string]string
-	// Breakers has the circuit breakers that are not closed, by scope: the cluster or one zone.
-	// Unjudged means that the breakers were not evaluated, because Drydock could not observe the
-	// fleet.
+	// Breakers has those that are not closed, by scope: the cluster or one zone. Unjudged means
+	// that they were not evaluated, because the fleet could not be observed.
 	Breakers map[string]ledger.Breaker
 	Unjudged bool
-	// windowOpen means that disruptive repairs may begin now, according to the configured windows.
-	// If it is false, nextWindow is when they may begin again.
+	// windowOpen means that disruptive repairs may begin now, or else at nextWindow.
 	windowOpen bool
 	nextWindow time.Time
 }
 
-// place says where a node's repair counts against the limits (see Fleet.occupied). wouldBe marks a
-// repair that mode observe only simulates. Such a repair counts against other simulated repairs,
-// but never against a real repair.
+// place is where a repair counts against the limits. wouldBe marks one that observe mode only
+// simulates: it counts against other simulated repairs, never against a real one.
 //
-// slotZone and slotPool are the zone and pool that the node had when its repair took its slot or
-// drained the node. If the node's labels have changed since then, the node counts in both zones and
-// both pools.
+// slotZone and slotPool are from when the repair took its slot or drained the node. If the labels
+// have changed since, the node counts in both zones and both pools.
 type place struct {
 	zone, pool         string
 	slotZone, slotPool string
-	// provider is the provider of the repair's current step. If that step needs no provider, it is
-	// the provider of the next step in the plan that needs one.
+	// provider is that of the current step or, if that step needs none, of the next one that does.
 	provider              string
 	controlPlane, wouldBe bool
-	// parked means that the node is drained, and that its repair waits for its next step. next
-	// means that the node's repair is about to begin, but has no slot in the ledger yet.
+	// parked means that the node is drained and waits for its next step. next means that the repair
+	// is about to begin and has no slot yet.
 	parked, next bool
 }
 
-// begun returns p with the zone, pool and role that the node had when its repair drained it. It
-// takes them from the record's intent.
+// begun adds the zone, pool and role that the node had when it was drained, from the intent.
 func (p place) begun(r *remediations.Record) place {
 	if r != nil && r.Intent != nil {
 		i := r.Intent
@@ -96,9 +88,8 @@ func New(c *remediations.Config, nodes []*corev1.Node, l *ledger.Ledger, firing 
 	return r.Fleet(l, false, now)
 }
 
-// Fleet returns the facts about all nodes in the roster. The result is valid until the roster
-// changes. The breakers start with their state in the ledger. If blind is true, Drydock cannot
-// observe the fleet, and the breakers keep that state.
+// Fleet returns the facts about all nodes. The result is valid until the roster changes. If blind
+// is true, the fleet cannot be observed, and the breakers keep their state from the ledger.
 func (r *Roster) Fleet(l *ledger.Ledger, blind bool, now time.Time) *Fleet {
 	r.age(now)
 	f := &Fleet{
@@ -142,8 +133,7 @@ func (r *Roster) Fleet(l *ledger.Ledger, blind bool, now time.Time) *Fleet {
 // Node returns the Node with exactly that name, or nil.
 func (f *Fleet) Node(name string) *corev1.Node { return f.roster.Node(name) }
 
-// OfMachine returns the Node of a machine, or nil. The Node has this provider ID. A Node that has
-// no provider ID yet matches by its name instead.
+// OfMachine returns the Node with this provider ID, or nil. A Node without one matches by its name.
 func (f *Fleet) OfMachine(node, providerID string) *corev1.Node {
 	for _, m := range f.roster.members {
 		if id := m.Node.Spec.ProviderID; (id != "" && id == providerID) || (id == "" && m.Node.Name == node) {
@@ -156,11 +146,10 @@ func (f *Fleet) OfMachine(node, providerID string) *corev1.Node {
 // Size returns the number of Nodes.
 func (f *Fleet) Size() int { return f.nodes }
 
-// Health returns how many nodes are unhealthy, and how many nodes count. Only nodes older than
-// limits.startupGrace that are not excluded count.
+// Health counts only nodes that are older than limits.startupGrace and not excluded.
 func (f *Fleet) Health() (unhealthy, nodes int) { return f.total.unhealthy, f.total.nodes }
 
-// HealthIn returns the same as Health, for one zone. ok is false if the zone has no Node.
+// HealthIn is Health for one zone. ok is false if the zone has no Node.
 func (f *Fleet) HealthIn(zone string) (unhealthy, nodes int, ok bool) {
 	z := f.zones[zone]
 	if z == nil {
@@ -169,16 +158,14 @@ func (f *Fleet) HealthIn(zone string) (unhealthy, nodes int, ok bool) {
 	return z.unhealthy, z.nodes, true
 }
 
-// Window reports whether disruptive repairs may begin now, according to the configured windows. If
-// not, next is when they may begin.
+// Window reports whether disruptive repairs may begin now, or when they may.
 func (f *Fleet) Window() (open bool, next time.Time) { return f.windowOpen, f.nextWindow }
 
-// GPUsVersion returns a number that changes whenever ExpectedGPUs changes.
+// GPUsVersion changes whenever ExpectedGPUs changes.
 func (f *Fleet) GPUsVersion() int { return f.roster.gpusVersion }
 
-// Occupy counts the repair of a node against the limits, because this pass has just begun it. In
-// observe mode it counts a repair that would have begun. provider is the name of the repair's
-// provider, from Config.ProviderAhead.
+// Occupy counts a repair that this pass has begun, or would have begun in observe mode. provider is
+// from Config.ProviderAhead.
 func (f *Fleet) Occupy(c *remediations.Config, n *corev1.Node, provider string, wouldBe bool) {
 	if _, ok := f.occupied[n.Name]; ok && wouldBe {
 		return // a repair in flight counts until its end is written
@@ -186,8 +173,8 @@ func (f *Fleet) Occupy(c *remediations.Config, n *corev1.Node, provider string, 
 	f.occupied[n.Name] = place{zone: c.Zone(n), pool: c.Pool(n), provider: provider, controlPlane: remediations.ControlPlane(n), wouldBe: wouldBe}
 }
 
-// Next counts a repair that no guard holds and that only waits for one more reading. So the repair
-// of a younger fault cannot begin first and use up the limit.
+// Next counts a repair that only waits for one more reading. So the repair of a younger fault
+// cannot begin first and use up the limit.
 func (f *Fleet) Next(c *remediations.Config, n *corev1.Node, provider string, wouldBe bool) {
 	was, occupied := f.occupied[n.Name]
 	f.Occupy(c, n, provider, wouldBe)
@@ -196,12 +183,11 @@ func (f *Fleet) Next(c *remediations.Config, n *corev1.Node, provider string, wo
 	f.occupied[n.Name] = p
 }
 
-// Vacate stops counting the node's repair, because this pass has ended it.
+// Vacate stops counting the node's repair.
 func (f *Fleet) Vacate(node string) { delete(f.occupied, node) }
 
-// ControlPlaneBusy returns why the repair of a control-plane node must wait: another control-plane
-// node is under repair, or too few of the others are Ready. It returns an empty text if the repair
-// need not wait. It is always empty for other nodes.
+// ControlPlaneBusy returns why a control-plane node must wait: another one is under repair, or too
+// few of the others are Ready. It is empty for other nodes.
 func (f *Fleet) ControlPlaneBusy(n *corev1.Node) string {
 	if !remediations.ControlPlane(n) {
 		return ""
@@ -217,7 +203,7 @@ func (f *Fleet) ControlPlaneBusy(n *corev1.Node) string {
 	return ""
 }
 
-// Peers names, for messages, the nodes that form a quorum with a control-plane node.
+// Peers names, in messages, the nodes that form a quorum with a control-plane node.
 func Peers(n *corev1.Node) string {
 	if remediations.Etcd(n) {
 		return "nodes of etcd"
@@ -225,10 +211,9 @@ func Peers(n *corev1.Node) string {
 	return "control-plane nodes"
 }
 
-// QuorumWithout describes the quorum of a control-plane node without this node. others is how many
-// other members are Ready, need is how many etcd needs, and all is the number of members. Nodes
-// with the etcd role form their own quorum, because a node without an etcd member cannot replace
-// one of them.
+// QuorumWithout returns how many other members are Ready, how many etcd needs, and how many there
+// are. Nodes with the etcd role form their own quorum, because a node without an etcd member cannot
+// replace one.
 func (f *Fleet) QuorumWithout(n *corev1.Node) (others, need, all int) {
 	q := f.quorums.of(n)
 	others = len(q.ready)
@@ -238,8 +223,8 @@ func (f *Fleet) QuorumWithout(n *corev1.Node) (others, need, all int) {
 	return others, q.all/2 + 1, q.all
 }
 
-// window caches the result of Config.InWindow, because computing it takes longer than everything
-// else in a pass without changes.
+// window is a cache, because Config.InWindow takes longer than everything else in a pass without
+// changes.
 type window struct{ closed, next time.Time }
 
 func (w *window) at(c *remediations.Config, now time.Time) (open bool, next time.Time) {

@@ -7,9 +7,8 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// expectedGPUs returns the number of GPUs that each GPU node should offer, by the node's name. One
-// number comes from the node's label or repair record, and the other from the ledger, for the
-// machine. The larger one counts.
+// expectedGPUs takes the larger of two numbers: from the node's label or repair record, and from
+// the ledger.
 func (r *Roster) expectedGPUs(l *ledger.Ledger) map[string]int {
 	if r.shown != nil && maps.Equal(r.ledgerGPUs, l.GPUs) {
 		return r.shown
@@ -22,16 +21,15 @@ func (r *Roster) expectedGPUs(l *ledger.Ledger) map[string]int {
 	return r.shown
 }
 
-// LedgerGPUs returns the numbers of GPUs in the ledger that expectedGPUs last used, by the
-// machine's key.
+// LedgerGPUs returns the ledger's numbers that were last used, by the machine's key.
 func (r *Roster) LedgerGPUs() map[string]int { return r.ledgerGPUs }
 
-// SeenGPUs returns the new numbers of GPUs for the ledger, by the machine's key. It returns nil if
-// no machine has more GPUs than the ledger shows.
+// SeenGPUs returns the new numbers of GPUs for the ledger, by the machine's key, or nil if no
+// machine has more than before.
 //
-// While there is room, the result keeps machines without a Node, because a cloud may delete the
-// Node of a machine that restarts. If two Nodes claim the same machine, SeenGPUs ignores both: a
-// kubelet may have copied the spec.providerID of another Node.
+// While there is room, machines without a Node stay, because a cloud may delete the Node of a
+// machine that restarts. If two Nodes claim the same machine, both are ignored: a kubelet may have
+// copied the spec.providerID of another Node.
 func (r *Roster) SeenGPUs(l *ledger.Ledger) map[string]int {
 	known, grown := map[string]int{}, map[string]int{}
 	for name := range r.gpus {

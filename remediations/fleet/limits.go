@@ -8,19 +8,16 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Share shows how much of one limit the repairs of other nodes use. taken is their number, and most
-// is the limit.
+// Share is how much of one limit the repairs of other nodes use.
 type Share struct {
 	taken, most int
-	// of is where the limit applies, for messages, for example "in zone a". limit is the limit's
-	// key in the configuration, and size is its configured value.
+	// of is where the limit applies, for example "in zone a". limit is its key in the
+	// configuration, size its value.
 	of, limit string
 	size      remediations.Quantity
-	// Concern names the zone or pool of the limit. It is empty if the limit is about all nodes.
+	// Concern is the zone or pool, or empty if the limit is about all nodes.
 	Concern remediations.Concern
-	// by is a node whose repair counts against this limit, for messages. If several repairs count,
-	// it is the node whose repair is closest to being in flight. It is empty if no repair counts.
-	// place describes the node by.
+	// by is the node whose repair counts and is closest to running, or empty.
 	by    string
 	place place
 }
@@ -29,7 +26,6 @@ func (s Share) String() string {
 	return fmt.Sprintf("repairs under way %s: %d of at most %d", s.of, s.taken, s.most)
 }
 
-// take counts the repair of the node against the limit.
 func (s *Share) take(node string, p place) {
 	s.taken++
 	if s.by == "" || p.distance() < s.place.distance() || (p.distance() == s.place.distance() && node < s.by) {
@@ -37,8 +33,7 @@ func (s *Share) take(node string, p place) {
 	}
 }
 
-// distance returns how far the node's repair is from being in flight: 0 in flight, 1 parked, 2
-// about to begin, 3 only a repair that observe mode would begin.
+// distance is 0 for a running repair, 1 parked, 2 about to begin, 3 only simulated.
 func (p place) distance() int {
 	switch {
 	case p.wouldBe:
@@ -51,8 +46,7 @@ func (p place) distance() int {
 	return 0
 }
 
-// who returns the node of the share in brackets, for messages. If the node's repair is not in
-// flight, it adds why the repair counts. It returns an empty text if no repair counts.
+// who returns that node in brackets, and why its repair counts if it does not run.
 func (s Share) who() string {
 	switch {
 	case s.by == "":
@@ -67,9 +61,8 @@ func (s Share) who() string {
 	return fmt.Sprintf(" (%s)", s.by)
 }
 
-// Shares returns the limits for a disruptive repair of the node, and how much of each is used. They
-// are the limits of the cluster, of the node's zone and pool, and of the provider. provider is the
-// name of the repair's provider, from Config.ProviderAhead. observing means that the policy only
+// Shares returns the limits of the cluster, of the node's zone and pool, and of the provider for a
+// disruptive repair. provider is from Config.ProviderAhead. observing means that the policy only
 // observes.
 func (f *Fleet) Shares(c *remediations.Config, n *corev1.Node, provider string, observing bool) []Share {
 	zone, pool, l := c.Zone(n), c.Pool(n), c.Limits
@@ -110,7 +103,7 @@ func (f *Fleet) Shares(c *remediations.Config, n *corev1.Node, provider string, 
 	return all
 }
 
-// Spent returns the first limit that has no room for a disruptive repair of the node, or nil.
+// Spent returns the first limit without room, or nil.
 func (f *Fleet) Spent(c *remediations.Config, n *corev1.Node, provider string, observing bool) *Share {
 	for _, s := range f.Shares(c, n, provider, observing) {
 		if s.taken >= s.most {
@@ -120,11 +113,10 @@ func (f *Fleet) Spent(c *remediations.Config, n *corev1.Node, provider string, o
 	return nil
 }
 
-// Why returns the message that the limit has no room, with the node that uses it.
+// Why returns the message that the limit has no room.
 func (s Share) Why() string { return fmt.Sprintf("%s%s; %s is %s", s, s.who(), s.limit, s.size) }
 
-// AtLimit returns the message about the first limit that has no room for a disruptive repair of the
-// node. It returns an empty text if all limits have room.
+// AtLimit returns the message about the first limit without room, or an empty text.
 func (f *Fleet) AtLimit(c *remediations.Config, n *corev1.Node, provider string, observing bool) string {
 	if s := f.Spent(c, n, provider, observing); s != nil {
 		return s.Why()

@@ -10,11 +10,10 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// leading is the repair of a mesh location's leader. It moves the leadership to another node.
 type leading struct {
 	repair, location string
-	// nodes must not be repaired while the leadership moves: the node that led at the start of the
-	// repair, and the nodes that lead after it or will lead.
+	// nodes must not be repaired while the leadership moves: the first leader, and those that lead
+	// after it or will.
 	nodes   []string
 	wouldBe bool
 }
@@ -34,8 +33,7 @@ func (f *Fleet) leadBySlot(s ledger.Slot) {
 	}
 }
 
-// OccupyLocation counts the repair of a mesh location against the limit, because this pass has just
-// begun it. In observe mode it counts a repair that would have begun.
+// OccupyLocation counts a repair that this pass has begun, or would have begun in observe mode.
 func (f *Fleet) OccupyLocation(node string, r *remediations.Record, wouldBe bool) {
 	if _, ok := f.leading[node]; ok && wouldBe {
 		return // a repair in flight counts until its end is written
@@ -45,12 +43,11 @@ func (f *Fleet) OccupyLocation(node string, r *remediations.Record, wouldBe bool
 	f.leading[node] = l
 }
 
-// VacateLocation stops counting the repair of a mesh location, because this pass has ended the
-// repair. node is the name of the node that has the repair's record.
+// VacateLocation stops counting it. node has the repair's record.
 func (f *Fleet) VacateLocation(node string) { delete(f.leading, node) }
 
-// LocationRepairOn returns a message if the node takes part in a move of mesh leadership, so that
-// the node must not be repaired. Otherwise it returns an empty text.
+// LocationRepairOn returns a message if the node takes part in a move of mesh leadership and must
+// not be repaired.
 func (f *Fleet) LocationRepairOn(node string) string {
 	for _, on := range slices.Sorted(maps.Keys(f.leading)) {
 		l := f.leading[on]
@@ -61,8 +58,7 @@ func (f *Fleet) LocationRepairOn(node string) string {
 	return ""
 }
 
-// LocationRepairIn returns a message if a repair of this mesh location is recorded on another node.
-// Otherwise it returns an empty text.
+// LocationRepairIn returns a message if another node has a repair of this location on record.
 func (f *Fleet) LocationRepairIn(location, node string) string {
 	for _, on := range slices.Sorted(maps.Keys(f.leading)) {
 		if l := f.leading[on]; !l.wouldBe && on != node && l.location == location {
@@ -72,15 +68,14 @@ func (f *Fleet) LocationRepairIn(location, node string) string {
 	return ""
 }
 
-// NodeRepairOn reports whether the node itself is under repair. A parked repair does not count,
-// because it is Pending.
+// NodeRepairOn reports whether the node itself is under repair. A repair that waits while its node
+// is drained does not count.
 func (f *Fleet) NodeRepairOn(node string) bool {
 	p, ok := f.occupied[node]
 	return ok && !p.wouldBe && !p.parked
 }
 
-// LocationsAtLimit returns a message if limits.leaders.concurrent allows no further repair of a
-// mesh location. Otherwise it returns an empty text.
+// LocationsAtLimit returns a message if limits.leaders.concurrent allows no further repair.
 func (f *Fleet) LocationsAtLimit(c *remediations.Config, node string, observing bool) string {
 	count, busy := 0, ""
 	for _, on := range slices.Sorted(maps.Keys(f.leading)) {

@@ -7,34 +7,30 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// shared shows which Nodes have the same value of a property that should be unique, for example the
-// boot ID. Its keys are the values. It is safe for concurrent use, because a provider's call reads
-// it outside the engine's loop.
+// shared has the Nodes by a value that should be unique, for example the boot ID. It is safe for
+// concurrent use, because a provider's call reads it outside the engine's loop.
 type shared struct {
 	mu    sync.RWMutex
 	nodes map[string][]holder
 }
 
-// holder is a Node that has a certain value. The holders of one value are sorted: the Node that got
-// the value first comes first.
+// holder is a Node with that value. The one that got it first comes first.
 type holder struct {
 	name string
 	// changed means that the Node already existed before it got this value. former is its earlier
-	// value, or empty.
+	// one, or empty.
 	changed bool
 	former  string
 }
 
-// follows reports whether h existed and then changed to the value that first already had. It
-// returns false if both Nodes changed to this value from the same earlier value: such Nodes are
-// containers of one host.
+// follows reports whether h changed to a value that first already had. Both Nodes may have changed
+// together from one earlier value: they are containers of one host, and the result is false.
 func (h holder) follows(first holder) bool {
 	together := h.former != "" && h.former == first.former
 	return h.changed && !together
 }
 
-// move changes the stored value of the Node from before to after. An empty text means that the Node
-// has no value. known means that the Node existed before this change.
+// move takes an empty text for no value. known means that the Node existed before.
 func (x *shared) move(name, before, after string, known bool) {
 	if before == after {
 		return
@@ -55,8 +51,8 @@ func (x *shared) move(name, before, after string, known bool) {
 	}
 }
 
-// other returns the first other Node with that value, in the order of names, or an empty text. If
-// ranked is true, Nodes that got the value after this Node do not count.
+// other returns the first other Node, by name, or an empty text. If ranked is true, Nodes that got
+// the value later do not count.
 func (x *shared) other(name, value string, ranked bool) (other string) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -73,8 +69,7 @@ func (x *shared) other(name, value string, ranked bool) (other string) {
 	return other
 }
 
-// identify stores the provider ID and boot ID of the present Node in place of those of the earlier
-// Node. now is nil if the Node is gone.
+// identify takes nil for now if the Node is gone.
 func (r *Roster) identify(name string, was *Member, now *corev1.Node) {
 	known := was.Node != nil
 	machineBefore, bootBefore := identity(was.Node)
@@ -90,9 +85,8 @@ func identity(n *corev1.Node) (machine, boot string) {
 	return n.Spec.ProviderID, n.Status.NodeInfo.BootID
 }
 
-// Twin returns the first other Node with the same spec.providerID, in the order of names, or an
-// empty text. Two such Nodes exist, for example, after a machine has registered again under another
-// name.
+// Twin returns the first other Node with the same spec.providerID, by name, or an empty text. For
+// example, a machine may have registered again under another name.
 func (r *Roster) Twin(n *corev1.Node) (twin string) {
 	return r.machines.other(n.Name, n.Spec.ProviderID, false)
 }
@@ -100,8 +94,8 @@ func (r *Roster) Twin(n *corev1.Node) (twin string) {
 // Twin returns the first other Node with the same spec.providerID, or an empty text.
 func (f *Fleet) Twin(n *corev1.Node) string { return f.roster.Twin(n) }
 
-// SameBoot returns the first other Node with the same boot ID, in the order of names, or an empty
-// text. Nodes that are containers have the boot ID of their host.
+// SameBoot returns the first other Node with the same boot ID, by name, or an empty text. Nodes
+// that are containers have the boot ID of their host.
 //
 // The Node that had the boot ID first ignores Nodes that got it later. Otherwise a kubelet could
 // hold the repair of another Node, if it wrote that Node's boot ID into its own status.

@@ -9,9 +9,8 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// providerOf returns the name of the provider that the slot's repair uses. m is the Node with the
-// slot's name, or nil. While a machine is replaced, its Node may be gone. Then the repair's record
-// is in the ledger.
+// providerOf takes nil for m if there is no Node. While a machine is replaced, its Node may be
+// gone, and the record is in the ledger.
 func (r *Roster) providerOf(l *ledger.Ledger, s ledger.Slot, m *Member) string {
 	if i := slices.IndexFunc(l.Orphans, func(o ledger.Orphan) bool { return o.Record.ID == s.Repair && o.Record.Intent != nil }); i >= 0 {
 		record := &l.Orphans[i].Record
@@ -28,8 +27,7 @@ func (r *Roster) providerOf(l *ledger.Ledger, s ledger.Slot, m *Member) string {
 	return r.config.ProviderAhead(r.config.PolicyOf(s.Policy, n), step.Index, n)
 }
 
-// providerOfRecord returns the name of the provider that the repair of this record uses. If several
-// providers serve a step, the intent names the one that was chosen.
+// providerOfRecord prefers the intent's provider, because several may serve a step.
 func (r *Roster) providerOfRecord(own *remediations.Record, n *corev1.Node) string {
 	switch {
 	case own == nil:

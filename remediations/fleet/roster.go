@@ -12,36 +12,32 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// Roster has the facts that a pass needs about each Node, and the counts over all Nodes. It
-// receives only the changed Nodes, so a pass over thousands of healthy nodes reads none of them.
-// Node objects are never modified, so the facts that were read from them stay valid.
+// Roster has what a pass needs about each Node, and the counts over all. It takes only changed
+// Nodes, so a pass over thousands of healthy nodes reads none of them. Node objects are never
+// modified, so what was read from them stays valid.
 type Roster struct {
 	config  *remediations.Config
 	members members
-	// names are the names of all members, in no order, for drawing a random sample.
+	// names are in no order, for a random sample.
 	names []string
-	// identities counts how often a Node was added, removed, or got other labels or another machine.
+	// identities counts how often a Node was added, removed, or got other labels or another
+	// machine.
 	identities int
-	// firing has the nodes with an active alert of a policy that is not silenced, by the node's
-	// name. The value is the time at which this began.
+	// firing has since when a node has had an active alert that is not silenced.
 	firing map[string]time.Time
-	// alike has the groups of nodes that probably share one fault: by the policy's name, then by
-	// the node's name.
+	// alike has the groups that probably share one fault, by policy and node.
 	alike map[string]map[string]*alike
 	counts
-	// machines finds the Nodes with the same spec.providerID. boots finds those with the same boot
-	// ID.
+	// These find Nodes with the same spec.providerID or boot ID.
 	machines, boots shared
 
-	// A pass iterates over each of these sets for one purpose, so that it need not read all
-	// members. hosts has the Nodes with a sidecar repair in flight.
+	// A pass goes through each of these sets for one purpose, in place of all members.
 	concerned, breakGlass, hosts, occupying, leading members
 	window                                           window
 }
 
 type members map[string]*Member
 
-// keep adds the member to the set if in is true, and removes it otherwise.
 func (s members) keep(name string, m *Member, in bool) {
 	if in {
 		s[name] = m
@@ -53,29 +49,26 @@ func (s members) keep(name string, m *Member, in bool) {
 // Member is one Node of a Roster.
 type Member struct {
 	Node *corev1.Node
-	// Concerned means that the Node has an annotation or label that a decision may depend on.
-	// InFlight means that a repair on it is in the phase Acting or Verifying.
+	// Concerned means that a decision may depend on the Node's annotations or labels. InFlight
+	// means that a repair on it runs.
 	Concerned, InFlight bool
-	// BreakGlass means that the Node has the annotation drydock.dev/break-glass, set by a person.
-	// Admission then allows every change of the Node, and Drydock begins no repair there.
+	// BreakGlass means that a person set drydock.dev/break-glass: every change of the Node is
+	// allowed, and Drydock begins no repair there.
 	BreakGlass bool
 
 	traits
-	// own is the record of the node's own repair, in contrast to repairs of a sidecar or a mesh
-	// leader. It is nil if there is no record or if the record is unreadable.
+	// own is the node's own repair. It is nil if there is none or if it is unreadable.
 	own *remediations.Record
-	// occupies means that the member is in Roster.occupying. Its repair is disruptive, and is in
-	// flight, is parked, or would be in flight if the policy did not only observe.
+	// occupies means that the repair is disruptive and runs, waits while the node is drained, or
+	// would run in another mode than observe.
 	occupies bool
-	// Between from and until, the Node's repair counts against the limits even if the ledger has no
-	// slot for it.
+	// Between these times the repair counts even if the ledger has no slot for it.
 	from, until time.Time
-	// leader is the repair of a mesh location's leader whose record is on this Node, or nil.
-	// sidecars has the repairs in flight of sidecars on this Node.
+	// leader and sidecars are the repairs of other targets with their record on this Node.
 	leader   *remediations.Record
 	sidecars []*remediations.Record
 	created  time.Time
-	// index is the position of the member's name in Roster.names.
+	// index is the position in Roster.names.
 	index int
 }
 
@@ -104,8 +97,7 @@ func (r *Roster) Read(nodes []*corev1.Node) {
 	}
 }
 
-// Change updates the roster with the Nodes that were added or changed, and the names of the deleted
-// Nodes.
+// Change takes the Nodes that were added or changed, and the names of the deleted ones.
 func (r *Roster) Change(nodes []*corev1.Node, gone []string) {
 	for _, n := range nodes {
 		m := r.members[n.Name]
@@ -134,9 +126,8 @@ func (r *Roster) Change(nodes []*corev1.Node, gone []string) {
 	}
 }
 
-// Fire sets which nodes have an active alert of a policy that is not silenced. The key of the map
-// is the node's name, and the value is the time at which this began. The caller must not modify the
-// map afterwards.
+// Fire sets since when nodes have had an active alert that is not silenced. The caller must not
+// modify the map afterwards.
 func (r *Roster) Fire(since map[string]time.Time) {
 	was := r.firing
 	r.firing = since
@@ -178,9 +169,7 @@ func (r *Roster) remove(name string) {
 	}
 }
 
-// Concerned returns the members with an annotation or label that a decision may depend on.
-// BreakGlass returns the members with the annotation drydock.dev/break-glass. Both are sorted by
-// name.
+// Concerned and BreakGlass return these members, sorted by name.
 func (r *Roster) Concerned() []*Member  { return r.concerned.sorted() }
 func (r *Roster) BreakGlass() []*Member { return r.breakGlass.sorted() }
 
@@ -188,8 +177,8 @@ func (s members) sorted() []*Member {
 	return slices.SortedFunc(maps.Values(s), func(a, b *Member) int { return strings.Compare(a.Node.Name, b.Node.Name) })
 }
 
-// Identities returns a number that changes whenever a Node is added, is removed, or gets other
-// labels or another machine. Drydock's own label does not count.
+// Identities changes whenever a Node is added, is removed, or gets other labels or another machine.
+// Drydock's own label does not count.
 func (r *Roster) Identities() int { return r.identities }
 
 func sameIdentity(a, b *corev1.Node) bool {
@@ -204,10 +193,9 @@ func sameIdentity(a, b *corev1.Node) bool {
 	return a.Spec.ProviderID == b.Spec.ProviderID && !differ(a.Labels, b.Labels) && !differ(b.Labels, a.Labels)
 }
 
-// Names returns the names of all Nodes, in no order. The list is valid until the roster changes.
+// Names returns all names, in no order. The list is valid until the roster changes.
 func (r *Roster) Names() []string { return r.names }
 
-// Nodes returns all Nodes, in the order of their names.
 func (r *Roster) Nodes() []*corev1.Node {
 	out := make([]*corev1.Node, 0, len(r.members))
 	for _, m := range r.members.sorted() {
@@ -261,8 +249,8 @@ func (r *Roster) look(m *Member, n *corev1.Node) {
 	r.leading.keep(n.Name, m, m.leader != nil)
 }
 
-// readPhase reads the repair record of a node that has a record or a phase label. A readable record
-// takes precedence over the label, because any user who may patch Nodes can write the label.
+// readPhase prefers a readable record to the phase label, because any user who may patch Nodes can
+// write the label.
 func (r *Roster) readPhase(m *Member, phase remediations.Phase) {
 	c, n := r.config, m.Node
 	// The label alone does not show whether the step is disruptive.
@@ -293,13 +281,11 @@ func (r *Roster) readPhase(m *Member, phase remediations.Phase) {
 	m.InFlight = phase.InFlight() || (m.leader != nil && m.leader.Phase.InFlight())
 }
 
-// held reports whether the node's own repair is Pending and held, by a guard or a person's
-// annotation. m.own must not be nil.
 func (m *Member) held() bool {
 	return m.own.Phase == remediations.PhasePending && m.own.Hold != nil
 }
 
-// SidecarsInFlight returns the number of sidecar repairs that count against limits.sidecars.
+// SidecarsInFlight returns how many sidecar repairs count against limits.sidecars.
 func (r *Roster) SidecarsInFlight(now time.Time) int {
 	busy := 0
 	for _, m := range r.hosts {

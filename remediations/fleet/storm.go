@@ -11,17 +11,15 @@ import (
 
 func zoneScope(zone string) string { return "zone/" + zone }
 
-// seenFor is the longest time between two passes that counts as observed. After a longer gap it is
-// unknown how the fleet was in between.
+// seenFor is the longest gap between two passes that counts as observed.
 const seenFor = 2 * time.Minute
 
-// Judge updates the circuit breakers. The breaker of the cluster opens when at least two nodes, and
-// more than limits.unhealthy of all nodes, are unhealthy. Then no disruptive repair begins. The
-// breaker of a zone counts only the zone's nodes, so that it can stop one zone while the others
-// continue. It remains after the zone's Nodes are gone, until the zone has been calm for
-// limits.stormCooldown.
+// Judge updates the circuit breakers. The cluster's breaker opens when at least two nodes, and more
+// than limits.unhealthy of all nodes, are unhealthy. Then no disruptive repair begins. A zone's
+// breaker counts only its own nodes, so that it can stop one zone while the others continue. It
+// remains after the zone's Nodes are gone, until the zone has been calm for limits.stormCooldown.
 //
-// blind means that Drydock cannot observe the fleet. Then no breaker changes its state.
+// blind means that the fleet cannot be observed. Then no breaker changes its state.
 func (f *Fleet) Judge(l *ledger.Ledger, blind bool, now time.Time) {
 	before := l.Status.Breakers
 	f.Unjudged, f.Breakers = blind, map[string]ledger.Breaker{}
@@ -50,7 +48,6 @@ func (f *Fleet) Judge(l *ledger.Ledger, blind bool, now time.Time) {
 	f.move(l, ledger.ScopeCluster, f.total, now)
 }
 
-// move computes the next state of the circuit breaker of one scope, the cluster or a zone.
 func (f *Fleet) move(l *ledger.Ledger, scope string, of census, now time.Time) {
 	c := f.roster.config
 	b := l.Status.Breakers[scope]
@@ -93,8 +90,8 @@ func opened(now time.Time) ledger.Breaker {
 	return ledger.Breaker{State: ledger.BreakerOpen, Since: remediations.Instant(now), Quiet: remediations.Instant(now), Seen: remediations.Instant(now)}
 }
 
-// unseen moves b.Quiet forward by the time since the breaker was last evaluated. So the time
-// without observation does not count toward limits.stormCooldown.
+// unseen moves b.Quiet forward, so that the time without observation does not count toward
+// limits.stormCooldown.
 func unseen(b ledger.Breaker, now time.Time) ledger.Breaker {
 	if gap := remediations.Instant(now).Sub(b.Seen); gap > 0 && !b.Seen.IsZero() {
 		b.Quiet = b.Quiet.Add(gap)
@@ -103,9 +100,8 @@ func unseen(b ledger.Breaker, now time.Time) ledger.Breaker {
 	return b
 }
 
-// endOf returns how the trial repair ended, or an empty text if it continues. The repair continues
-// while a Node has its record, or while the ledger has its slot or its orphan (the record of a
-// replacement). A repair without any trace counts as Superseded.
+// endOf returns how the trial repair ended, or an empty text while a Node or the ledger still has
+// it. A repair without any trace counts as Superseded.
 func (f *Fleet) endOf(repair string, l *ledger.Ledger) remediations.Outcome {
 	for _, s := range l.Slots {
 		if s.Repair == repair {
@@ -134,7 +130,6 @@ func (f *Fleet) endOf(repair string, l *ledger.Ledger) remediations.Outcome {
 	return remediations.OutcomeSuperseded
 }
 
-// underWay returns the Node whose own repair has that id and is not exhausted, or nil.
 func (f *Fleet) underWay(repair string) *Member {
 	for _, m := range f.roster.concerned {
 		if r := m.own; r != nil && r.ID == repair && r.Phase != remediations.PhaseExhausted {
@@ -144,7 +139,7 @@ func (f *Fleet) underWay(repair string) *Member {
 	return nil
 }
 
-// NodeOf returns the name of the node that has the repair's record, or an empty text.
+// NodeOf returns the node that has the repair's record, or an empty text.
 func (f *Fleet) NodeOf(repair string) string {
 	if node := f.trying[repair]; node != "" {
 		return node // this pass wrote the record after the Nodes were read
@@ -155,8 +150,8 @@ func (f *Fleet) NodeOf(repair string) string {
 	return ""
 }
 
-// BreakersFor returns the scopes of the breakers that are not closed and apply to a node of the
-// zone. The open breakers come first.
+// BreakersFor returns the scopes of the breakers that stop a node of the zone. The open ones come
+// first.
 func (f *Fleet) BreakersFor(zone string) (scopes []string) {
 	for _, state := range []ledger.BreakerState{ledger.BreakerOpen, ledger.BreakerHalfOpen} {
 		for _, scope := range []string{ledger.ScopeCluster, zoneScope(zone)} {
@@ -168,18 +163,15 @@ func (f *Fleet) BreakersFor(zone string) (scopes []string) {
 	return scopes
 }
 
-// Stop describes an open breaker, which holds all disruptive repairs in its scope. Equal Stops have
-// the same message.
+// Stop is an open breaker. Equal Stops have the same message.
 type Stop struct {
 	Scope            string
 	Unhealthy, Nodes int
-	// Calm is the last time at which the scope had too many unhealthy nodes. It is zero if the
-	// scope still has too many.
+	// Calm is when the scope last had too many unhealthy nodes, or zero if it still has.
 	Calm time.Time
 }
 
-// Stopped returns the open breaker that applies to the nodes of the zone. It returns false if there
-// is none.
+// Stopped returns the open breaker for nodes of the zone.
 func (f *Fleet) Stopped(zone string, now time.Time) (Stop, bool) {
 	scopes := f.BreakersFor(zone)
 	if len(scopes) == 0 || f.Breakers[scopes[0]].State != ledger.BreakerOpen { // the open breakers come first
@@ -193,9 +185,9 @@ func (f *Fleet) Stopped(zone string, now time.Time) (Stop, bool) {
 	return s, true
 }
 
-// Busy returns another node of the scope that is under repair, or an empty text. A half-open
-// breaker waits for that repair. A parked node does not count, because its next step may be the
-// trial itself.
+// Busy returns another node of the scope that is under repair, or an empty text: a half-open
+// breaker waits for it. A node that is drained and waits does not count, because its next step may
+// be the trial itself.
 func (f *Fleet) Busy(scope, except string) (node string) {
 	for name, p := range f.occupied {
 		if name != except && !p.wouldBe && !p.parked && (scope == ledger.ScopeCluster || p.inZone(strings.TrimPrefix(scope, zoneScope("")))) && (node == "" || name < node) {
@@ -205,8 +197,7 @@ func (f *Fleet) Busy(scope, except string) (node string) {
 	return node
 }
 
-// Try makes this repair the trial of each half-open breaker that applies to the node and has no
-// trial yet.
+// Try makes this repair the trial of each half-open breaker that has none and applies to the node.
 func (f *Fleet) Try(zone, node, repair string) {
 	if f.trying == nil {
 		f.trying = map[string]string{}
@@ -220,7 +211,7 @@ func (f *Fleet) Try(zone, node, repair string) {
 	}
 }
 
-// Trials returns the scopes whose half-open breaker waits for the end of this repair.
+// Trials returns the scopes whose half-open breaker waits for this repair.
 func (f *Fleet) Trials(repair string) (scopes []string) {
 	for scope, b := range f.Breakers {
 		if b.State == ledger.BreakerHalfOpen && b.Trial == repair {
@@ -231,15 +222,15 @@ func (f *Fleet) Trials(repair string) (scopes []string) {
 	return scopes
 }
 
-// Cured closes the breakers that wait for the end of this repair. The caller uses it if the repair
-// cured its machine, but no Node has a record of that.
+// Cured closes the breakers that wait for this repair. The caller uses it if the repair cured its
+// machine and no Node has a record of that.
 func (f *Fleet) Cured(repair string) {
 	for _, scope := range f.Trials(repair) {
 		delete(f.Breakers, scope)
 	}
 }
 
-// Reopen opens the breakers of these scopes again, because the cure that closed them did not last.
+// Reopen opens the breakers again, because the cure that closed them did not last.
 func (f *Fleet) Reopen(scopes []string, now time.Time) {
 	for _, scope := range scopes {
 		if f.Breakers[scope].State != ledger.BreakerOpen {

@@ -11,18 +11,16 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Turn is the position of a node in the order of decisions. If a limit has room for one repair
-// only, the first node takes it. Nodes under repair come first, because their deadlines continue
-// while they wait. Then come the nodes with a firing alert, the oldest fault first. All other nodes
-// follow, sorted by name.
+// Turn is a node's position in the order of decisions: if a limit has room for one repair, the
+// first takes it. Nodes under repair come first, because their deadlines continue. Then comes the
+// oldest firing alert. All others follow by name.
 type Turn struct {
 	node  *corev1.Node
 	rank  int
 	since time.Time
 }
 
-// TurnOf returns the node's turn. firing is when the alert about the node began to fire. It is
-// ignored if fires is false.
+// TurnOf returns the node's turn. firing is ignored if fires is false.
 func TurnOf(n *corev1.Node, firing time.Time, fires bool) Turn {
 	switch {
 	case remediations.Phase(n.Labels[remediations.PhaseLabel]).InFlight():
@@ -33,12 +31,12 @@ func TurnOf(n *corev1.Node, firing time.Time, fires bool) Turn {
 	return Turn{node: n, rank: 2}
 }
 
-// Compare orders two turns. It returns a negative number if a comes before b.
+// Compare is negative if a comes before b.
 func (a Turn) Compare(b Turn) int {
 	return cmp.Or(cmp.Compare(a.rank, b.rank), a.since.Compare(b.since), strings.Compare(a.node.Name, b.node.Name))
 }
 
-// InTurn sorts the turns, and returns their nodes in that order.
+// InTurn sorts the turns and returns their nodes.
 func InTurn(turns []Turn) []*corev1.Node {
 	slices.SortFunc(turns, Turn.Compare)
 	out := make([]*corev1.Node, len(turns))
