@@ -7,20 +7,17 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// MostBytes is the largest size of the ConfigMap's values, in bytes. The API server refuses more
-// than 1 MiB. The difference leaves room for the value of KeyArrival, which each replica writes.
+// MostBytes bounds the ConfigMap's values: the API server refuses more than 1 MiB. The difference
+// leaves room for KeyArrival, which each replica writes.
 const MostBytes = 1<<20 - 1<<10
 
-// BreakGlassMost is the largest number of nodes in Status.BreakGlass. It is bounded because a
-// person may set break-glass on all nodes at once.
+// BreakGlassMost bounds Status.BreakGlass, because a person may set break-glass on all nodes.
 const BreakGlassMost = 1000
 
-// fitBytes is the size of a ledger that Fit has shortened. It is smaller than MostBytes, so that
-// the next few writes need not remove entries again.
+// fitBytes is smaller than MostBytes, so that the next few writes need not remove entries again.
 const fitBytes = MostBytes - MostBytes/16
 
-// Room returns how many bytes about ended repairs can be added to a ledger with this data. If more
-// bytes are added, Fit may remove existing entries.
+// Room returns how many bytes about ended repairs can be added before Fit may remove entries.
 func Room(data map[string]string) int { return fitBytes - bytesIn(data) }
 
 func bytesIn(data map[string]string) (size int) {
@@ -30,13 +27,12 @@ func bytesIn(data map[string]string) (size int) {
 	return size
 }
 
-// Fit returns the ConfigMap's data, like Encode. If the data is too long, Fit first removes the
-// oldest entries of Cures and then the oldest of Ends. forgotten is how many it has removed. The
-// Node's annotations have these facts, too, so they are lost only if the Node is deleted and
-// registers again.
+// Fit returns the ConfigMap's data, like Encode. If it is too long, Fit first removes the oldest
+// entries of Cures, then of Ends, and returns how many. The Node's annotations have these facts,
+// too, so they are lost only if the Node is deleted and registers again.
 //
-// Fit never removes slots, orphans (the records of replacements) and the repairs begun on each
-// machine. If these alone are too long, the API server refuses the write, and no repair begins.
+// Fit never removes slots, orphans and the repairs begun on each machine. If these alone are too
+// long, the API server refuses the write, and no repair begins.
 func (l *Ledger) Fit() (data map[string]string, forgotten int) {
 	data = l.Encode()
 	size := bytesIn(data)
@@ -66,8 +62,7 @@ func (l *Ledger) Fit() (data map[string]string, forgotten int) {
 	return l.Encode(), forgotten
 }
 
-// forgetEnds removes the oldest entries of Ends until the data has at most fitBytes. size is its
-// present size in bytes. It returns how many entries it has removed.
+// forgetEnds takes the present size in bytes, and returns how many entries it has removed.
 func (l *Ledger) forgetEnds(size int) (forgotten int) {
 	type known struct {
 		machine string

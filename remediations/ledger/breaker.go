@@ -2,25 +2,22 @@ package ledger
 
 import "time"
 
-// Breaker is the circuit breaker of one scope, as the ledger stores it. A scope is the whole
-// cluster or one zone. Without a stored Breaker, the breaker of the scope is closed: repairs may
-// begin.
+// Breaker is the stored circuit breaker of the whole cluster or of one zone. Without one, repairs
+// may begin.
 type Breaker struct {
 	State BreakerState `json:"state"`
-	// Since is when the breaker changed to this state. Unhealthy and Nodes are from the last count:
-	// the unhealthy nodes and all nodes of the scope.
+	// Unhealthy and Nodes are from the last count.
 	Since     time.Time `json:"since"`
 	Unhealthy int       `json:"unhealthy"`
 	Nodes     int       `json:"nodes"`
-	// Quiet is when the scope last had too many unhealthy nodes. For a half-open breaker, it is
-	// when the scope last had any unhealthy node. While Drydock cannot observe the fleet, Quiet
-	// moves forward with the time, because that time does not count as calm.
+	// Quiet is when the scope last had too many unhealthy nodes or, for a half-open breaker, any.
+	// It moves forward while the fleet cannot be observed, because that time does not count as
+	// calm.
 	Quiet time.Time `json:"quiet"`
-	// Trial is the id of the one repair that a half-open breaker allows. It is empty if none has
-	// begun.
+	// Trial is the one repair that a half-open breaker allows, or empty.
 	Trial string `json:"trial,omitempty"`
-	// Seen is when the breaker was last evaluated. Frozen means that Drydock could not observe the
-	// fleet then.
+	// Seen is when the breaker was last evaluated. Frozen means that the fleet could not be
+	// observed then.
 	Seen   time.Time `json:"seen,omitzero"`
 	Frozen bool      `json:"frozen,omitempty"`
 }
@@ -29,12 +26,11 @@ type Breaker struct {
 type BreakerState string
 
 const (
-	// BreakerClosed allows repairs.
 	BreakerClosed BreakerState = "closed"
-	// BreakerOpen allows no disruptive repair to begin.
+	// BreakerOpen lets no disruptive repair begin.
 	BreakerOpen BreakerState = "open"
-	// BreakerHalfOpen allows one disruptive repair, the trial, for the oldest fault. If the trial
-	// cures its node, the breaker closes. Otherwise it opens again.
+	// BreakerHalfOpen allows one disruptive repair, the trial, for the oldest fault. If it cures
+	// its node, the breaker closes. Otherwise it opens again.
 	BreakerHalfOpen BreakerState = "half-open"
 )
 

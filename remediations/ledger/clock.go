@@ -7,9 +7,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Clamp sets each time in the ledger that is in the future to now, and reports whether there was
-// any. A leader writes such times if its clock is ahead for a moment, and they would hold repairs
-// too long. Before the call, the caller must check that now is right.
+// Clamp sets future times to now, and reports whether there were any. A leader whose clock is ahead
+// writes such times, and they would hold repairs too long. The caller must first check that now is
+// right.
 func (l *Ledger) Clamp(now time.Time) (changed bool) {
 	clamp := remediations.ClampTo(now, &changed)
 	begun := func(all []Begun) {

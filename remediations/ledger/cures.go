@@ -9,20 +9,18 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// unseenMost bounds the number of periods in Ledger.Unseen.
+// unseenMost bounds Ledger.Unseen.
 const unseenMost = 16
 
-// Span is a period. To is zero while the period continues.
+// Span is a period. To is zero while it continues.
 type Span struct {
-	From time.Time `json:"from"`
-	To   time.Time `json:"to,omitzero"`
-	// Unknown has the fields of this entry that a newer Drydock wrote. They are written back
-	// unchanged.
-	Unknown Unknown `json:"-"`
+	From    time.Time `json:"from"`
+	To      time.Time `json:"to,omitzero"`
+	Unknown Unknown   `json:"-"`
 }
 
-// Saw records whether Drydock can observe alerts now. blindSince is when it lost the alerts. It is
-// zero if Drydock can observe them. Saw reports whether the ledger has changed.
+// Saw records since when alerts cannot be observed, or zero. It reports whether the ledger has
+// changed.
 func (l *Ledger) Saw(blindSince, now time.Time) bool {
 	n := len(l.Unseen)
 	open := n > 0 && l.Unseen[n-1].To.IsZero()
@@ -41,7 +39,7 @@ func (l *Ledger) Saw(blindSince, now time.Time) bool {
 	return true
 }
 
-// UnseenIn returns for how long Drydock could not observe alerts between from and to.
+// UnseenIn returns for how long alerts could not be observed between from and to.
 func (l *Ledger) UnseenIn(from, to time.Time) (sum time.Duration) {
 	for _, s := range l.Unseen {
 		if s.To.IsZero() || s.To.After(to) {
@@ -55,9 +53,8 @@ func (l *Ledger) UnseenIn(from, to time.Time) (sum time.Duration) {
 	return sum
 }
 
-// Cured records how a repair of the machine ended. If it ended with a cure and the alert then
-// returns, the next repair continues the plan. After any other end, the next repair starts the plan
-// again.
+// Cured records how a repair of the machine ended. If the alert returns after a cure, the next
+// repair continues the plan. After any other end it starts the plan again.
 //
 // trials are the scopes of the breakers that had the repair as their trial. Cured reports whether
 // the ledger has changed.
@@ -71,7 +68,7 @@ func (l *Ledger) Cured(machine string, e *remediations.Entry, trials []string) b
 	return true
 }
 
-// remember stores the cure. It replaces the machine's earlier cure by the same policy.
+// remember replaces the machine's earlier cure by the same policy.
 func (l *Ledger) remember(machine string, c Cure) {
 	if i := slices.IndexFunc(l.Cures[machine], func(o Cure) bool { return o.Policy == c.Policy && o.Repair == c.Repair }); i >= 0 {
 		c.Unknown = l.Cures[machine][i].Unknown
@@ -80,7 +77,7 @@ func (l *Ledger) remember(machine string, c Cure) {
 	l.cures(machine, append(slices.Clone(l.Cures[machine]), c))
 }
 
-// forgetCure removes the machine's cure by that policy, and reports whether the ledger had one.
+// forgetCure reports whether there was one.
 func (l *Ledger) forgetCure(machine, policy string) bool {
 	before := l.Cures[machine]
 	cures := slices.DeleteFunc(slices.Clone(before), func(c Cure) bool { return c.Policy == policy })
@@ -100,9 +97,9 @@ func (l *Ledger) cures(machine string, cures []Cure) {
 	}
 }
 
-// Interrupted records how far the slot's repair had come when its Node was deleted, because the
-// machine may register again. The next repair then continues the plan, as after a cure that did not
-// last. Interrupted reports whether it recorded anything.
+// Interrupted records how far the repair had come when its Node was deleted: the machine may
+// register again, and the next repair then continues the plan. It reports whether it recorded
+// anything.
 func (l *Ledger) Interrupted(c *remediations.Config, s Slot, now time.Time) bool {
 	p := c.Policy(s.Policy)
 	if s.Kind != remediations.KindNode || s.ProviderID == "" || p == nil {
@@ -119,9 +116,9 @@ func (l *Ledger) Interrupted(c *remediations.Config, s Slot, now time.Time) bool
 	return true
 }
 
-// RanOut records that the machine's repair has tried its whole plan. If the Node is deleted, its
-// record is lost, but the machine may register again. Then the plan must not start again, until a
-// person's reset or until limits.repairsWindow has passed.
+// RanOut records that the whole plan was tried. If the Node is deleted and the machine registers
+// again, the plan must not start again, until a person's reset or until limits.repairsWindow has
+// passed.
 func (l *Ledger) RanOut(n *corev1.Node, r *remediations.Record) {
 	ref, ok := r.Issued()
 	if !ok || r.Cause.Request != "" {
@@ -130,16 +127,15 @@ func (l *Ledger) RanOut(n *corev1.Node, r *remediations.Record) {
 	l.remember(Machine(n), Cure{Repair: r.ID, Policy: r.Policy, At: r.Since, Step: ref, Steps: r.All(), Relapsed: true})
 }
 
-// ForgetCures removes the ledger's cures of the Node's machine by that policy, and also its
-// exhausted plan. The next repair then starts the plan again. The number of repairs begun on the
-// machine stays.
+// ForgetCures removes the machine's cures and its exhausted plan, so that the next repair starts
+// the plan again. The number of repairs begun on the machine stays.
 func (l *Ledger) ForgetCures(n *corev1.Node, policy string) {
 	l.forgetCure(remediations.MachineOf(n), policy)
 	l.forgetCure(Machine(n), policy)
 }
 
-// LastCure returns the end of the policy's last repair of the Node's machine, if the next repair
-// must continue that repair's plan. It returns nil if the next repair starts the plan again.
+// LastCure returns the policy's last repair of the machine if the next one must continue its plan,
+// or nil.
 func (l *Ledger) LastCure(n *corev1.Node, policy string) (last *Cure) {
 	for _, machine := range []string{remediations.MachineOf(n), Machine(n)} {
 		for _, c := range l.Cures[machine] {
@@ -151,17 +147,16 @@ func (l *Ledger) LastCure(n *corev1.Node, policy string) (last *Cure) {
 	return last
 }
 
-// Relapse records that the machine's cure did not last, because the alert returned. It then counts
-// as a failed repair of its policy.
+// Relapse records that the cure did not last. It then counts as a failed repair of its policy.
 func (l *Ledger) Relapse(machine string, c Cure) {
 	c.Relapsed = true
 	l.remember(machine, c)
 	l.Finished(c.Policy, c.Repair, remediations.OutcomeRelapsed)
 }
 
-// pruneCures removes the cures that can no longer relapse. A cure stays for the relapse window and
-// one more day: the alert may return late, and the repair of that alert may be held for a day. An
-// entry without a cure stays for at least limits.repairsWindow.
+// pruneCures keeps a cure for the relapse window and one more day: the alert may return late, and
+// its repair may be held for a day. An entry without a cure stays for at least
+// limits.repairsWindow.
 func (l *Ledger) pruneCures(c *remediations.Config, now time.Time) {
 	longest := remediations.PendingFor
 	for _, p := range c.Policies {
@@ -179,26 +174,23 @@ func (l *Ledger) pruneCures(c *remediations.Config, now time.Time) {
 	l.Unseen = slices.DeleteFunc(slices.Clone(l.Unseen), func(s Span) bool { return !s.To.IsZero() && now.Sub(s.To) >= 2*longest })
 }
 
-// endsMost is the largest number of repair ends that the ledger stores for each policy. It is much
-// larger than FailingAfter, because a stored cure becomes a failure later if its alert returns.
+// endsMost is much larger than FailingAfter, because a stored cure becomes a failure later if its
+// alert returns.
 const endsMost = 16
 
-// RepairEnd is how one repair of a policy ended. Failed means that it was exhausted or that its
-// cure did not last.
+// RepairEnd is how one repair ended. Failed means that it was exhausted or that its cure did not
+// last.
 type RepairEnd struct {
-	Repair string `json:"repair,omitempty"`
-	Failed bool   `json:"failed,omitempty"`
-	// Unknown has the fields of this entry that a newer Drydock wrote. They are written back
-	// unchanged.
+	Repair  string  `json:"repair,omitempty"`
+	Failed  bool    `json:"failed,omitempty"`
 	Unknown Unknown `json:"-"`
 }
 
 // Finished records how a repair of the policy ended, and reports whether the ledger has changed.
 // Each repair counts once: a later result replaces the earlier one.
 //
-// The ledger counts failures in a row, and FailingAfter of them stop the policy. Any other end sets
-// the count to zero. A policy that is stopped starts again only in two cases: a repair in flight
-// ends as Recovered, or a person resets the policy.
+// FailingAfter failures in a row stop the policy. Any other end sets the count to zero. A stopped
+// policy starts again only if a running repair ends as Recovered, or if a person resets it.
 func (l *Ledger) Finished(policy, repair string, o remediations.Outcome) bool {
 	if o == remediations.OutcomeObserved {
 		return false // nothing was tried
@@ -246,29 +238,26 @@ func (l *Ledger) Finished(policy, repair string, o remediations.Outcome) bool {
 	return true
 }
 
-// Cure is a repair that ended because the machine was well. The ledger stores it until the alert's
-// return would no longer count as a relapse.
+// Cure is a repair that ended because the machine was well. It is stored until the alert's return
+// would no longer count as a relapse.
 type Cure struct {
 	Repair string    `json:"repair"`
 	Policy string    `json:"policy"`
 	At     time.Time `json:"at"`
-	// Step is the last attempt that this repair made. Steps are all attempts of this repair, and of
-	// the earlier repairs whose plan it continued.
+	// Step is the last attempt. Steps also has the attempts of earlier repairs whose plan this one
+	// continued.
 	Step  remediations.StepRef  `json:"step"`
 	Steps remediations.Attempts `json:"steps"`
-	// Trials are the scopes of the breakers that had the repair as their trial.
+	// Trials are the breakers that had the repair as their trial.
 	Trials []string `json:"trials,omitempty"`
-	// Relapsed means that the alert returned, and that the policy's failures already include this.
-	// It is also true for an entry that was not a cure: its Node was deleted during the repair, or
-	// its plan was exhausted.
-	Relapsed bool `json:"relapsed,omitempty"`
-	// Unknown has the fields of this entry that a newer Drydock wrote. They are written back
-	// unchanged.
-	Unknown Unknown `json:"-"`
+	// Relapsed means that the alert returned, and that this already counts as a failure. It is also
+	// true for an entry that was not a cure: its Node was deleted during the repair, or its plan
+	// was exhausted.
+	Relapsed bool    `json:"relapsed,omitempty"`
+	Unknown  Unknown `json:"-"`
 }
 
-// CureOf returns the cure of a history entry. It returns nil if the repair did not cure its
-// machine, or if the machine has been replaced since.
+// CureOf returns nil if the repair did not cure its machine, or if the machine was replaced since.
 func CureOf(e remediations.Entry) *Cure {
 	if !e.Cured() {
 		return nil

@@ -9,38 +9,34 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// cancelsMost is the largest number of cancelled repairs that the ledger stores for one machine. It
-// removes the oldest first.
+// cancelsMost bounds the cancelled repairs of one machine. The oldest is removed first.
 const cancelsMost = 16
 
-// cancelSeenApart is the shortest time between two updates of End.Seen. A longer time saves writes
-// of the ledger.
+// cancelSeenApart saves writes of the ledger: it is the shortest time between two updates of
+// End.Seen.
 const cancelSeenApart = 12 * time.Hour
 
-// End is an event that holds the next repair of a machine for some time. One kind is the end of a
-// policy's last repair, because of the policy's cooldown. The other kind is that a person cancelled
-// the repair of an alert. The Node's annotations show both, but others can delete these
-// annotations.
+// End holds the next repair of a machine for some time: a policy's last repair ended and its
+// cooldown runs, or a person cancelled the repair of an alert. The Node's annotations show both,
+// but others can delete them.
 type End struct {
 	Repair  string               `json:"repair"`
 	Policy  string               `json:"policy"`
 	At      time.Time            `json:"at"`
 	Outcome remediations.Outcome `json:"outcome,omitempty"`
-	// Restarted means that a step of the repair restarted the machine.
+	// Restarted means that the repair restarted the machine.
 	Restarted bool `json:"restarted,omitempty"`
-	// Alert is the fingerprint of the alert whose repair a person cancelled. It is empty for the
-	// end of a repair. Seen is when that alert was last on the Node.
+	// Alert is the alert whose repair a person cancelled, or empty. Seen is when it was last on the
+	// Node.
 	Alert string    `json:"alert,omitempty"`
 	Seen  time.Time `json:"seen,omitzero"`
-	// UID is the UID of the Node if it has no spec.providerID, and otherwise empty.
-	UID string `json:"uid,omitempty"`
-	// Unknown has the fields of this entry that a newer Drydock wrote. They are written back
-	// unchanged.
+	// UID is empty if the Node has a spec.providerID.
+	UID     string  `json:"uid,omitempty"`
 	Unknown Unknown `json:"-"`
 }
 
-// EndOf returns the End for a history entry. ok is false if the entry is not about a node's repair,
-// if that repair took no step, or after a person's reset.
+// EndOf returns false if the entry is not about a node's repair, if that took no step, or after a
+// person's reset.
 func EndOf(c *remediations.Config, e remediations.Entry) (end End, ok bool) {
 	if remediations.KindOf(e.Target) != remediations.KindNode || len(e.Steps) == 0 || e.Reset {
 		return End{}, false
@@ -48,26 +44,24 @@ func EndOf(c *remediations.Config, e remediations.Entry) (end End, ok bool) {
 	return End{Repair: e.ID, Policy: e.Policy, At: e.Ended, Outcome: e.Outcome, Restarted: e.Restarted(c)}, true
 }
 
-// CancelOf returns the End that records that a person cancelled the alert's repair.
+// CancelOf returns the End of a repair that a person cancelled.
 func CancelOf(a remediations.Alert, by remediations.CancelledRepair, now time.Time) End {
 	return End{Repair: by.ID, Policy: a.Policy, At: by.At, Alert: a.Fingerprint, Seen: remediations.Instant(now)}
 }
 
-// replaces reports whether the ledger stores e in place of o. It does so for two ends of repairs by
-// one policy, and for two cancels of the repair for one alert.
+// replaces is true for two ends by one policy, and for two cancels for one alert.
 func (e End) replaces(o End) bool {
 	return e.Alert == o.Alert && (e.Alert != "" || e.Policy == o.Policy)
 }
 
-// of reports whether e is about the machine of Node n. e is stored under the Node's name, because
-// its Node had no spec.providerID. A later Node with the same name and without a spec.providerID
-// may be the same machine. So e also counts for that Node, if e is younger than window.
+// of reports whether e, stored under the Node's name, is about its machine. Without a
+// spec.providerID, a later Node with the same name may be the same machine. So e counts for it
+// while e is younger than window.
 func (e End) of(n *corev1.Node, now time.Time, window time.Duration) bool {
 	return e.UID == string(n.UID) || n.Spec.ProviderID == "" && now.Sub(e.At) < window
 }
 
-// EndsOf returns the ends of repairs of the Node's machine, and the cancelled repairs of its
-// alerts. window is for End.of.
+// EndsOf returns what holds the next repair of the Node's machine. window is for End.of.
 func (l *Ledger) EndsOf(n *corev1.Node, now time.Time, window time.Duration) (ends []End) {
 	if l == nil {
 		return nil
@@ -81,8 +75,8 @@ func (l *Ledger) EndsOf(n *corev1.Node, now time.Time, window time.Duration) (en
 	return ends
 }
 
-// CancelKnown returns the ledger's last End that a person made by cancelling a repair for this
-// alert on the Node's machine. It returns nil if there is none. window is for End.of.
+// CancelKnown returns the last cancel of a repair for this alert on the machine, or nil. window is
+// for End.of.
 func (l *Ledger) CancelKnown(n *corev1.Node, alert string, now time.Time, window time.Duration) (last *End) {
 	for _, e := range l.EndsOf(n, now, window) {
 		if e.Alert == alert && alert != "" && (last == nil || e.At.After(last.At)) {
@@ -92,7 +86,7 @@ func (l *Ledger) CancelKnown(n *corev1.Node, alert string, now time.Time, window
 	return last
 }
 
-// Lacks reports whether the ledger must be written because e is missing or newer than its entry.
+// Lacks reports whether e is missing in the ledger, or newer than its entry.
 func (l *Ledger) Lacks(c *remediations.Config, n *corev1.Node, e End, now time.Time) bool {
 	if remediations.FromTheFuture(e.At, now) || now.Sub(e.since()) >= e.keptFor(c) {
 		return false
@@ -110,8 +104,7 @@ func (l *Ledger) Lacks(c *remediations.Config, n *corev1.Node, e End, now time.T
 }
 
 // Found adds an End that the Node shows and the ledger lacks, and reports whether the ledger must
-// be written. room is how many bytes may still be added, and is reduced by the size of a new End.
-// An End that replaces an earlier End needs no room. If room is too small, Found adds nothing, and
+// be written. It reduces room by the bytes of a new End. If room is too small, it adds nothing, and
 // only the Node has the End.
 func (l *Ledger) Found(c *remediations.Config, n *corev1.Node, e End, room *int, now time.Time) bool {
 	if !l.Lacks(c, n, e, now) {
@@ -128,8 +121,7 @@ func (l *Ledger) Found(c *remediations.Config, n *corev1.Node, e End, room *int,
 	return true
 }
 
-// Ended stores e in place of an earlier End. It stores nothing if e is so old that no decision
-// depends on it.
+// Ended stores e, unless it is so old that no decision depends on it.
 func (l *Ledger) Ended(c *remediations.Config, n *corev1.Node, e End, now time.Time) {
 	if now.Sub(e.since()) >= e.keptFor(c) {
 		return
@@ -149,8 +141,7 @@ func (l *Ledger) Ended(c *remediations.Config, n *corev1.Node, e End, now time.T
 	l.setEnds(machine, append(kept, e))
 }
 
-// Uncancel removes the Ends of this alert that a person made by cancelling a repair. It reports
-// whether the ledger had any.
+// Uncancel removes the cancels of repairs for this alert, and reports whether there were any.
 func (l *Ledger) Uncancel(n *corev1.Node, alert string) (changed bool) {
 	for _, machine := range []string{n.Spec.ProviderID, n.Name} {
 		before := l.Ends[machine]
@@ -185,8 +176,7 @@ func (l *Ledger) setEnds(machine string, ends []End) {
 	}
 }
 
-// since returns the time at which keptFor begins to count: when the alert of a cancelled repair was
-// last on the Node, or when the repair ended.
+// since is when keptFor begins to count.
 func (e End) since() time.Time {
 	if e.Alert != "" {
 		return e.Seen
@@ -194,9 +184,8 @@ func (e End) since() time.Time {
 	return e.At
 }
 
-// keptFor returns how long the ledger keeps the End. The end of a repair stays as long as a
-// cooldown or the wait after a restart may depend on it. A cancelled repair stays until its alert
-// has been off the Node for limits.repairsWindow, and at least for a day.
+// keptFor is as long as a cooldown or the wait after a restart may need the End. A cancel stays
+// until its alert has been off the Node for limits.repairsWindow, and at least for a day.
 func (e End) keptFor(c *remediations.Config) time.Duration {
 	if e.Alert != "" {
 		return max(c.Limits.RepairsWindow, remediations.PendingFor)
@@ -213,16 +202,15 @@ func (e End) keptFor(c *remediations.Config) time.Duration {
 	return longest
 }
 
-// PruneEnds removes the Ends that no decision needs any more. The caller must first decide about
-// all Nodes, because that renews End.Seen. Without this, after a long downtime of Drydock a
-// cancelled repair may look old although its alert is still on the Node.
+// PruneEnds removes what no decision needs any more. The caller must first decide about all Nodes,
+// because that renews End.Seen: after a long downtime of Drydock, a cancel may look old although
+// its alert is still on the Node.
 func (l *Ledger) PruneEnds(c *remediations.Config, now time.Time) {
 	for machine, ends := range l.Ends {
 		l.setEnds(machine, slices.DeleteFunc(slices.Clone(ends), func(e End) bool { return now.Sub(e.since()) >= e.keptFor(c) }))
 	}
 }
 
-// rebuildEnds adds the Ends of one Node to a ledger that Rebuild creates.
 func (l *Ledger) rebuildEnds(c *remediations.Config, n *corev1.Node, j remediations.Journal, now time.Time) {
 	for _, e := range slices.Backward(j.History) {
 		if end, ok := EndOf(c, e); ok {

@@ -19,40 +19,33 @@ import (
 // Ledger is the content of the ConfigMap that limits disruptive repairs. Only the leader writes it,
 // by compare-and-swap.
 type Ledger struct {
-	// Slots has the disruptive repairs in the phases Acting and Verifying. Each counts against the
-	// limits.
+	// Slots has the disruptive repairs that run. Each counts against the limits.
 	Slots []Slot
-	// Repairs has the disruptive repairs that began within limits.repairsWindow. The key is the
-	// result of Machine.
+	// Repairs has the disruptive repairs that began within limits.repairsWindow, by Machine.
 	Repairs map[string][]Begun
-	// Moves has the repairs that recently moved the leadership of a mesh location, each with the
-	// time of its last move. The key is the location.
+	// Moves has when repairs last moved a mesh location's leadership, by location.
 	Moves map[string][]Begun
-	// Wide has the repairs that recently changed the whole cluster, each with the time of its last
-	// change.
+	// Wide has when repairs last changed the whole cluster.
 	Wide []Begun
-	// Orphans has the repairs that replace the machine of their Node. Such a repair may continue
-	// after its Node is gone.
+	// Orphans has the repairs that replace their Node's machine, and may continue after the Node is
+	// gone.
 	Orphans []Orphan
-	// Cures has the repairs that cured a machine and whose alert may still return, one for each
-	// policy. The key is the machine. Unseen has the periods while Drydock could not observe
-	// alerts. They do not count toward a policy's relapseWindow.
+	// Cures has the repairs whose alert may still return, by machine. Unseen has the periods while
+	// alerts could not be observed. They do not count toward a policy's relapseWindow.
 	Cures  map[string][]Cure
 	Unseen []Span
-	// GPUs has the largest number of GPUs that each machine ever had. The key is the result of
-	// GPUMachine. Copies of the ledger share this map, so a change must create a new map.
+	// GPUs has the largest number that each machine ever had, by GPUMachine. Copies of the ledger
+	// share this map, so a change must create a new one.
 	GPUs map[string]int
-	// Ends has the end of each policy's last repair of a machine, and the repairs that a person
-	// cancelled. The key is the result of Machine.
+	// Ends has what holds the next repair, by Machine.
 	Ends map[string][]End
-	// Arrival is when the self-test's alert last reached any replica, or zero. Each replica writes
-	// it without the compare-and-swap. An unreadable value counts as zero, so that it cannot hold
+	// Arrival is when the self-test's alert last reached any replica. Each replica writes it
+	// without the compare-and-swap. An unreadable value counts as zero, so that it cannot hold
 	// repairs.
 	Arrival time.Time
-	// Others has the keys of the ConfigMap that this version of Drydock does not know, and their
-	// values. Encode writes them back.
+	// Others has the ConfigMap's keys that this version does not know. Encode writes them back.
 	Others map[string]string
-	// Status is mostly for people. Decisions also depend on Breakers, BreakGlass and WentBack.
+	// Status is mostly for people. But decisions depend on Breakers, BreakGlass and WentBack, and
 	// Exhausted, Ends and Stopped stop policies.
 	Status Status
 }
@@ -60,73 +53,61 @@ type Ledger struct {
 // Status is what `kubectl drydock status` prints.
 type Status struct {
 	Mode remediations.Mode `json:"mode,omitempty"`
-	// Limits are the configured limits. A key is the limit's key below limits in the configuration.
+	// Limits are the configured ones, by their key below limits.
 	Limits map[string]string `json:"limits,omitempty"`
-	// BreakGlass has the nodes with the annotation drydock.dev/break-glass, by the node's name.
+	// BreakGlass has the nodes with drydock.dev/break-glass.
 	BreakGlass map[string]BreakGlass `json:"breakGlass,omitempty"`
-	// Breakers are the breakers that are not closed, by scope: "cluster" or "zone/<name>".
+	// Breakers are those that are not closed, by scope: "cluster" or "zone/<name>".
 	Breakers map[string]Breaker `json:"breakers,omitempty"`
-	// Blind is why Drydock cannot trust any alert. It is empty if Drydock can trust them.
+	// Blind is why no alert can be trusted, or empty.
 	Blind string `json:"blind,omitempty"`
-	// WentBack is set while all disruptive repairs are held because the API server's store returned
-	// to an older state.
+	// WentBack holds all disruptive repairs, because the API server's store returned to an older
+	// state.
 	WentBack *WentBack `json:"wentBack,omitempty"`
-	// Exhausted has the number of failed repairs in a row, by policy. A repair fails if it is
-	// exhausted or if its cure does not last.
+	// Exhausted has the number of failed repairs in a row, by policy.
 	Exhausted map[string]int `json:"exhausted,omitempty"`
-	// Ends has the ends of the last repairs of each policy, the oldest first. Drydock computes
-	// Exhausted from them.
+	// Ends has each policy's last repairs, the oldest first. Exhausted is computed from them.
 	Ends map[string][]RepairEnd `json:"ends,omitempty"`
-	// Stopped has the policies whose calls the provider will refuse until a person acts. The key is
-	// the policy, and the value is the reason.
+	// Stopped has why a provider will refuse the policy's calls until a person acts.
 	Stopped map[string]string `json:"stopped,omitempty"`
-	// Sidecars has the pods whose sidecar repairs are exhausted. The key is namespace/name of the
-	// pod, and the value is its node. The ledger has them because no label selects their Nodes.
-	// Their number is limited to what fits into one sentence.
+	// Sidecars has the pods (namespace/name) whose sidecar repairs are exhausted, with their node.
+	// No label selects these Nodes. There are only as many as fit into one sentence.
 	Sidecars map[string]string `json:"sidecars,omitempty"`
-	// Holds has the messages of the holds that affect the whole fleet, by reason.
+	// Holds has the messages of the fleet-wide holds, by reason.
 	Holds map[remediations.Reason]string `json:"holds,omitempty"`
-	// Concerns has the policy, zone or pool that a hold in Holds is about. A hold without an entry
-	// here is about every node.
+	// Concerns has the policy, zone or pool of a hold. A hold without one is about every node.
 	Concerns map[remediations.Reason]remediations.Concern `json:"concerns,omitempty"`
-	// SelfTest is the state of the connection to Alertmanager.
-	SelfTest selftest.Result `json:"selfTest,omitzero"`
-	// Uncovered has, for each step, the Nodes that do not have exactly one provider for the step.
+	SelfTest selftest.Result                              `json:"selfTest,omitzero"`
+	// Uncovered has, by step, the Nodes without exactly one provider for it.
 	Uncovered map[string]coverage.Lack `json:"uncovered,omitempty"`
-	// Admission is the state of the leading replica's webhook, or nil if it has no webhook.
+	// Admission is about the leading replica's webhook, or nil if it has none.
 	Admission *Admission `json:"admission,omitempty"`
-	// Aside is why this installation is not in charge of the cluster, so that it changes nothing.
-	// It is empty if the installation is in charge.
+	// Aside is why this installation is not in charge of the cluster and changes nothing, or empty.
 	Aside string `json:"aside,omitempty"`
-	// Denied is why the API server refuses Drydock's writes of its own keys on all Nodes. It is
-	// empty if the API server accepts them, or if that is unknown. Limited has one sentence for
-	// each other kind of write on Nodes that the API server refuses.
+	// Denied is why the API server refuses Drydock's own keys on all Nodes. It is empty if it
+	// accepts them, or if that is unknown. Limited has a sentence for each other refused kind of
+	// write.
 	Denied  string   `json:"denied,omitempty"`
 	Limited []string `json:"limited,omitempty"`
-	// Unwritten has the reason why Drydock cannot write an alert or a record on a Node, for each
-	// such Node. The key is the Node's name.
+	// Unwritten has why an alert or a record cannot be written, by Node.
 	Unwritten map[string]string `json:"unwritten,omitempty"`
-	// Contested has one sentence for each other system that repairs the same Nodes as Drydock's
-	// policies.
+	// Contested has a sentence for each other system that repairs the same Nodes.
 	Contested []string `json:"contested,omitempty"`
-	// Unknown and UnknownMore are fields that a newer Drydock wrote. Unknown is from the data key
-	// KeyStatus, and UnknownMore is from keyStatusMore.
+	// These are fields that a newer Drydock wrote, under KeyStatus and keyStatusMore.
 	Unknown     Unknown `json:"-"`
 	UnknownMore Unknown `json:"-"`
 }
 
-// Admission describes the webhook of the leading replica. Serving is when it began to serve. Last
-// is when its last request came, or zero.
+// Admission is when the leading replica's webhook began to serve, and when its last request came.
 type Admission struct {
 	Serving time.Time `json:"serving"`
 	Last    time.Time `json:"last,omitzero"`
 }
 
-// admissionApart limits how often the ledger is written for new requests of the webhook. The new
-// request must be this much later than the stored one.
+// admissionApart limits how often the ledger is written for new requests of the webhook.
 const admissionApart = 10 * time.Minute
 
-// Same reports whether a and b differ so little that the ledger need not be written again.
+// Same reports whether the difference is not worth a write of the ledger.
 func (a *Admission) Same(b *Admission) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -135,21 +116,20 @@ func (a *Admission) Same(b *Admission) bool {
 }
 
 // WentBack is the hold after the API server's store returned to an older state, for example from a
-// backup. Why describes that, and the hold ends at Until.
+// backup.
 type WentBack struct {
 	Why   string    `json:"why"`
 	Until time.Time `json:"until"`
 }
 
-// BreakGlass is the drydock.dev/break-glass annotation of a node. Why is its value, and Since is
-// when it got this value. Break-glass lasts for one hour, and a new value starts a new hour.
+// BreakGlass is a node's annotation: its value, and since when. A new value starts a new hour.
 type BreakGlass struct {
 	Since time.Time `json:"since"`
 	Why   string    `json:"why"`
 }
 
-// These are the data keys of the ConfigMap. keyVersion has the version of the format, and each
-// other key has one JSON value.
+// These are the ConfigMap's keys. keyVersion has the version of the format, each other one a JSON
+// value.
 const (
 	keyVersion    = "v"
 	KeySlots      = "slots"
@@ -165,13 +145,12 @@ const (
 	keyStatusMore = "statusMore"
 )
 
-// KeyArrival is the only data key that every replica writes, as an RFC 3339 time. The leader writes
-// all other keys.
+// KeyArrival is the only key that every replica writes, as an RFC 3339 time. The leader writes all
+// others.
 const KeyArrival = "arrival"
 
-// part describes one data key of the ConfigMap. value points to the field of Ledger with its
-// content. An optional part without entries is left out of the ConfigMap. entries is counted only
-// for optional parts.
+// part is one key of the ConfigMap. value points to a field of Ledger. An optional part without
+// entries is left out.
 type part struct {
 	key      string
 	value    any
@@ -179,8 +158,7 @@ type part struct {
 	entries  int
 }
 
-// parts returns all parts of the ledger except the version, Arrival and Others. Decode must read
-// status before statusMore.
+// parts has status before statusMore: Decode must read them in this order.
 func (l *Ledger) parts() []part {
 	more := (*morePart)(&l.Status)
 	return []part{
@@ -214,7 +192,7 @@ func (l *Ledger) Encode() map[string]string {
 // EncodeArrival returns the value of KeyArrival.
 func EncodeArrival(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
-// DecodeArrival decodes the value of KeyArrival. It returns zero and no error if the key is absent.
+// DecodeArrival returns zero and no error if the key is absent.
 func DecodeArrival(data map[string]string) (time.Time, error) {
 	value, ok := data[KeyArrival]
 	if !ok {
@@ -227,13 +205,11 @@ func DecodeArrival(data map[string]string) (time.Time, error) {
 	return at.UTC().Truncate(time.Second), nil
 }
 
-// ErrMalformed means that Drydock cannot read the ledger. A person must correct or delete the
-// ConfigMap.
+// ErrMalformed means that a person must correct or delete the ConfigMap.
 var ErrMalformed = errors.New("the ledger cannot be understood")
 
-// Decode decodes the ConfigMap's data. It keeps fields and keys that this version does not know,
-// but does not use them. While Decode returns an error, no repair begins; a person must correct or
-// delete the ConfigMap.
+// Decode keeps fields and keys that this version does not know, and does not use them. While it
+// returns an error, no repair begins, and a person must correct or delete the ConfigMap.
 func Decode(data map[string]string) (*Ledger, error) {
 	if v := data[keyVersion]; v != strconv.Itoa(remediations.RecordVersion) {
 		return nil, fmt.Errorf("%w: it has version %q, this Drydock knows version %d", ErrMalformed, text.Line(v, 20), remediations.RecordVersion)
@@ -266,8 +242,7 @@ func Decode(data map[string]string) (*Ledger, error) {
 	return l, nil
 }
 
-// Clone returns a copy of the ledger. The caller changes the copy, so that the ledger stays as it
-// was if the copy cannot be saved.
+// Clone returns a copy to change, so that the ledger stays as it was if the copy cannot be saved.
 func (l *Ledger) Clone() *Ledger {
 	c := &Ledger{Slots: slices.Clone(l.Slots), Wide: slices.Clone(l.Wide), Orphans: slices.Clone(l.Orphans), Cures: maps.Clone(l.Cures), Ends: maps.Clone(l.Ends), GPUs: l.GPUs, Unseen: slices.Clone(l.Unseen), Repairs: make(map[string][]Begun, len(l.Repairs)), Others: l.Others, Arrival: l.Arrival, Status: l.Status}
 	c.Status.Breakers, c.Status.Exhausted, c.Status.Holds = maps.Clone(l.Status.Breakers), maps.Clone(l.Status.Exhausted), maps.Clone(l.Status.Holds)
@@ -306,8 +281,8 @@ func (l *Ledger) Stop(policy, why string) {
 	l.Status.Stopped[policy] = why
 }
 
-// Rebuild creates the ledger from the records on the Nodes. It is for a cluster without a ledger,
-// because the cluster is new or a person deleted the ledger.
+// Rebuild creates the ledger from the records on the Nodes, for a new cluster or after a person
+// deleted the ledger.
 func Rebuild(c *remediations.Config, nodes []*corev1.Node, now time.Time) *Ledger {
 	l := &Ledger{Repairs: map[string][]Begun{}}
 	for _, n := range nodes {

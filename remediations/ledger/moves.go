@@ -29,8 +29,7 @@ func locationSlot(c *remediations.Config, n *corev1.Node, r *remediations.Record
 	}
 }
 
-// Moved records that the repair moved the leadership of the location at that time. It stores only
-// the last move of each repair.
+// Moved records that the repair moved the leadership. Only the last move of each repair is stored.
 func (l *Ledger) Moved(location, repair string, when time.Time) {
 	if l.Moves == nil {
 		l.Moves = map[string][]Begun{}
@@ -45,8 +44,7 @@ func (l *Ledger) Moved(location, repair string, when time.Time) {
 	}
 }
 
-// LastMove returns the last move of the location's leadership. It ignores the repair with the id
-// except. It returns the zero value if there was no move.
+// LastMove ignores the repair with the id except. It is zero if there was no move.
 func (l *Ledger) LastMove(location, except string) (last Begun) {
 	for _, b := range l.Moves[location] {
 		if b.Repair != except && b.At.After(last.At) {
@@ -56,17 +54,14 @@ func (l *Ledger) LastMove(location, except string) (last Begun) {
 	return last
 }
 
-// KnowsMove reports whether the ledger shows that the repair on the node moved the location's
-// leadership. Then the repair has a slot for the move, or is in Ledger.Moves.
+// KnowsMove reports whether the ledger shows that the repair on the node moved the leadership.
 func (l *Ledger) KnowsMove(node string, r *remediations.Record) bool {
 	return slices.ContainsFunc(l.Slots, func(s Slot) bool {
 		return s.Kind == remediations.KindLocation && s.Node == node && s.Location == r.Location && s.Repair == r.ID
 	}) || slices.ContainsFunc(l.Moves[r.Location], func(b Begun) bool { return b.Repair == r.ID })
 }
 
-// rebuildMoves adds the moves of mesh leadership on one Node's record to a ledger that Rebuild
-// creates. For an ended repair it uses the end as the time of the move, because the time of its
-// last move is unknown.
+// rebuildMoves uses the end of a repair as the time of its move, because that time is unknown.
 func (l *Ledger) rebuildMoves(c *remediations.Config, n *corev1.Node, j remediations.Journal) {
 	for _, e := range j.Whole() {
 		if e.Location != "" && len(e.Steps) > 0 {
@@ -90,7 +85,7 @@ func (l *Ledger) rebuildMoves(c *remediations.Config, n *corev1.Node, j remediat
 	}
 }
 
-// ReplacingName reports whether Drydock is replacing the machine of a Node with that name.
+// ReplacingName reports whether the machine of a Node with that name is being replaced.
 func (l *Ledger) ReplacingName(node string) bool {
 	return slices.ContainsFunc(l.Orphans, func(o Orphan) bool { return o.Node == node })
 }

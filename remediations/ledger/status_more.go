@@ -6,9 +6,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// statusMore has the fields of Status that are stored under a second data key. Older versions of
-// Drydock refuse a ledger with an unknown field in the key "status", but ignore an unknown key. So
-// a new field of Status must be added here.
+// statusMore is a second key, because older versions of Drydock refuse an unknown field in the key
+// "status" and ignore an unknown key. So a new field of Status must be added here.
 type statusMore struct {
 	WentBack  *WentBack         `json:"wentBack,omitempty"`
 	Admission *Admission        `json:"admission,omitempty"`
@@ -20,7 +19,6 @@ type statusMore struct {
 	Concerns map[remediations.Reason]remediations.Concern `json:"concerns,omitempty"`
 }
 
-// more returns the fields of Status that are stored under the key "statusMore". put sets them.
 func (s *Status) more() statusMore {
 	return statusMore{s.WentBack, s.Admission, s.Aside, s.Denied, s.Limited, s.Unwritten, s.Concerns}
 }
@@ -29,15 +27,13 @@ func (s *Status) put(m statusMore) {
 	s.WentBack, s.Admission, s.Aside, s.Denied, s.Limited, s.Unwritten, s.Concerns = m.WentBack, m.Admission, m.Aside, m.Denied, m.Limited, m.Unwritten, m.Concerns
 }
 
-// firstPart has the fields of Status under the data key "status". morePart has those under
-// "statusMore".
+// firstPart is the key "status", morePart the key "statusMore".
 type (
 	firstPart Status
 	morePart  Status
 )
 
-// UnmarshalJSON reads all fields of the status, because some earlier versions wrote all of them
-// under this key.
+// UnmarshalJSON reads all fields, because some earlier versions wrote all of them under this key.
 func (p *firstPart) UnmarshalJSON(data []byte) error { return (*Status)(p).UnmarshalJSON(data) }
 
 func (p *firstPart) MarshalJSON() ([]byte, error) {
@@ -50,7 +46,7 @@ func (p *firstPart) MarshalJSON() ([]byte, error) {
 func (p *morePart) UnmarshalJSON(data []byte) (err error) {
 	var m statusMore
 	p.UnknownMore, err = decodeEntry(data, &m)
-	// Some versions wrote all fields under the other key and did not update this key. So the hold
+	// Some versions wrote all fields under the other key and did not update this one. So the hold
 	// that ends later counts. The other fields only inform people until the next write.
 	if was := p.WentBack; was != nil && (m.WentBack == nil || m.WentBack.Until.Before(was.Until)) {
 		m.WentBack = was
@@ -63,7 +59,6 @@ func (p *morePart) MarshalJSON() ([]byte, error) {
 	return encodeEntry((*Status)(p).more(), p.UnknownMore)
 }
 
-// entries returns how many fields must be written under the key "statusMore".
 func (p *morePart) entries() (n int) {
 	if p.UnknownMore != "" {
 		n++

@@ -13,12 +13,11 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Unknown has the fields of one entry that this version does not know, as one JSON object. It is
-// empty if there are none. A newer Drydock wrote these fields. They stay with their entry and are
-// written back, but no decision depends on them.
+// Unknown has the fields of one entry that a newer Drydock wrote, as one JSON object, or is empty.
+// They are written back with their entry, but no decision depends on them.
 //
-// Unknown fields at deeper levels are in nested objects. The key of such an object is the name of
-// the known field, the index in the list, or the key of the map.
+// Those at deeper levels are in nested objects. The key of such an object is the name of the known
+// field, the index in the list, or the key of the map.
 type Unknown string
 
 var (
@@ -26,8 +25,7 @@ var (
 	textUnmarshaler = reflect.TypeFor[interface{ UnmarshalText([]byte) error }]()
 )
 
-// decodeEntry decodes one entry into the struct and returns the fields that the struct does not
-// have.
+// decodeEntry returns the fields that the struct does not have.
 func decodeEntry(data []byte, into any) (Unknown, error) {
 	if remediations.DecodeStrict(string(data), into) == nil {
 		return "", nil // nearly all entries have no unknown fields
@@ -43,7 +41,6 @@ func decodeEntry(data []byte, into any) (Unknown, error) {
 	return Unknown(unknown), nil
 }
 
-// encodeEntry encodes the struct together with the unknown fields.
 func encodeEntry(entry any, unknown Unknown) ([]byte, error) {
 	data := []byte(remediations.EncodeJSON(entry))
 	if unknown == "" {
@@ -52,8 +49,7 @@ func encodeEntry(entry any, unknown Unknown) ([]byte, error) {
 	return merge(data, []byte(unknown), reflect.TypeOf(entry)), nil
 }
 
-// separate splits the JSON value into the part with the fields of the type and the part with all
-// other fields. unknown is nil if there are no other fields.
+// separate returns nil for unknown if there are no other fields.
 func separate(data json.RawMessage, t reflect.Type) (known, unknown json.RawMessage, err error) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -115,8 +111,8 @@ func separate(data json.RawMessage, t reflect.Type) (known, unknown json.RawMess
 	return json.RawMessage(remediations.EncodeJSON(parts)), objectOf(others), nil
 }
 
-// merge adds the unknown fields to the data. It leaves out fields whose surrounding object no
-// longer exists. This package wrote both arguments as JSON, so decoding them cannot fail.
+// merge leaves out fields whose surrounding object no longer exists. This package wrote both
+// arguments as JSON, so decoding them cannot fail.
 func merge(data, unknown json.RawMessage, t reflect.Type) json.RawMessage {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -155,7 +151,7 @@ func merge(data, unknown json.RawMessage, t reflect.Type) json.RawMessage {
 	return json.RawMessage(remediations.EncodeJSON(all))
 }
 
-// objectOf encodes the fields as an object with sorted names, or returns nil if there are none.
+// objectOf sorts the names. It returns nil if there are no fields.
 func objectOf(fields map[string]json.RawMessage) json.RawMessage {
 	if len(fields) == 0 {
 		return nil
@@ -163,15 +159,14 @@ func objectOf(fields map[string]json.RawMessage) json.RawMessage {
 	return json.RawMessage(remediations.EncodeJSON(fields))
 }
 
-// readsItself reports whether the type has its own JSON decoder. Then the function separate cannot
-// find its unknown fields.
+// readsItself reports whether separate cannot find unknown fields, because the type has its own
+// decoder.
 func readsItself(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return p.Implements(unmarshaler) || p.Implements(textUnmarshaler)
 }
 
-// fieldsOf returns the types of the struct's fields, by their names in JSON. It supports no
-// embedded fields, and expects a name for each field.
+// fieldsOf supports no embedded fields, and expects a JSON name for each field.
 func fieldsOf(t reflect.Type) map[string]reflect.Type {
 	fields := map[string]reflect.Type{}
 	for i := range t.NumField() {
@@ -184,9 +179,8 @@ func fieldsOf(t reflect.Type) map[string]reflect.Type {
 	return fields
 }
 
-// UnknownFields returns the names of all fields and keys in the ledger that this version does not
-// know. The name of a field begins with the data key that has it. UnknownFields returns at most ten
-// names, and then how many more there are.
+// UnknownFields returns the names of at most ten fields and keys that this version does not know,
+// and how many more there are. A name begins with its key of the ConfigMap.
 func (l *Ledger) UnknownFields() []string {
 	if l == nil {
 		return nil

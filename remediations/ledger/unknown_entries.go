@@ -1,7 +1,6 @@
 package ledger
 
-// Each type of entry keeps the fields that this version does not know. So a write does not lose
-// data of a newer Drydock.
+// Each type of entry keeps unknown fields, so that a write does not lose data of a newer Drydock.
 
 func (s *Slot) UnmarshalJSON(data []byte) (err error) {
 	type plain Slot

@@ -10,8 +10,7 @@ import (
 // WideApart is the shortest time between two repairs that change the whole cluster.
 const WideApart = time.Hour
 
-// widened records that the repair changed the whole cluster at that time. It stores only the last
-// change of each repair.
+// widened stores only the last change of each repair.
 func (l *Ledger) widened(repair string, when time.Time) {
 	next := Begun{Repair: repair, At: when}
 	l.Wide = slices.DeleteFunc(l.Wide, func(b Begun) bool {
@@ -23,8 +22,7 @@ func (l *Ledger) widened(repair string, when time.Time) {
 	l.Wide = append(l.Wide, next)
 }
 
-// LastWide returns the last change of the whole cluster. It ignores the repair with the id except.
-// It returns the zero value if there was none.
+// LastWide ignores the repair with the id except. It is zero if there was no change.
 func (l *Ledger) LastWide(except string) (last Begun) {
 	for _, b := range l.Wide {
 		if b.Repair != except && b.At.After(last.At) {
@@ -34,9 +32,7 @@ func (l *Ledger) LastWide(except string) (last Begun) {
 	return last
 }
 
-// rebuildWide adds the changes of the whole cluster on one Node's record to a ledger that Rebuild
-// creates. For an ended repair it uses the end as the time of the change, because the time of its
-// step is unknown.
+// rebuildWide uses the end of a repair as the time of its change, because that time is unknown.
 func (l *Ledger) rebuildWide(c *remediations.Config, j remediations.Journal) {
 	wide := func(done remediations.Attempt) bool { return c.Remediation(done.Name).ClusterWide }
 	for _, e := range j.Whole() {
