@@ -11,7 +11,7 @@ import (
 )
 
 // Fleet has the facts about all nodes that a decision about one node needs. Each pass builds it,
-// and methods such as Occupy update it during the pass.
+// and methods like Occupy update it during the pass.
 type Fleet struct {
 	nodes int
 	// occupied has the nodes whose repairs count against the limits: disruptive repairs that run,

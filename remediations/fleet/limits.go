@@ -46,7 +46,7 @@ func (p place) distance() int {
 	return 0
 }
 
-// who returns that node in brackets, and why its repair counts if it does not run.
+// who returns the node in brackets, and why its repair counts if it does not run.
 func (s Share) who() string {
 	switch {
 	case s.by == "":

@@ -43,7 +43,7 @@ func (f *Fleet) OccupyLocation(node string, r *remediations.Record, wouldBe bool
 	f.leading[node] = l
 }
 
-// VacateLocation stops counting it. node has the repair's record.
+// VacateLocation stops counting the location's repair. node has the repair's record.
 func (f *Fleet) VacateLocation(node string) { delete(f.leading, node) }
 
 // LocationRepairOn returns a message if the node takes part in a move of mesh leadership and must

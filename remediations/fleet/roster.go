@@ -196,6 +196,7 @@ func sameIdentity(a, b *corev1.Node) bool {
 // Names returns all names, in no order. The list is valid until the roster changes.
 func (r *Roster) Names() []string { return r.names }
 
+// Nodes returns all Nodes, in the order of their names.
 func (r *Roster) Nodes() []*corev1.Node {
 	out := make([]*corev1.Node, 0, len(r.members))
 	for _, m := range r.members.sorted() {

@@ -100,7 +100,7 @@ type NodeWrite struct {
 	Announce, Withdraw []string
 	// LeftOf is the ended repair whose entry in the history gets the new value Left, or empty.
 	LeftOf string
-	// Left are that repair's changes on the Node that are not undone yet.
+	// Left are the ended repair's changes on the Node that are not undone yet.
 	Left []remediations.Undo
 	// History replaces the whole history, because some times were wrong. Nil means no change.
 	History []remediations.Entry
@@ -139,7 +139,7 @@ type Notice struct {
 	Message string       `json:"message"`
 }
 
-// NoticeReason is the reason of that Event.
+// NoticeReason is the reason of a Notice's Event.
 type NoticeReason string
 
 const (

@@ -22,7 +22,7 @@ func (s *State) WithoutLedger(now time.Time) (remediations.Reason, *Finding) {
 	return "", nil
 }
 
-// LedgerLost returns the message about a ledger that has been unreachable since then.
+// LedgerLost returns the message that the ledger has been unreachable since that time.
 func LedgerLost(since time.Time, err error) string {
 	return fmt.Sprintf("the ledger has been unreachable since %s (%s); without it Drydock begins no repair and no step", remediations.Instant(since).Format(time.RFC3339), text.Line(fmt.Sprint(err), 200))
 }
@@ -35,12 +35,12 @@ func (s *State) leasesLost(now time.Time) *Finding {
 	return &Finding{Message: LeasesLost(s.LeasesLost, s.LeasesErr), Fleetwide: true}
 }
 
-// LeasesLost returns the message about leases that could not be listed since then.
+// LeasesLost returns the message that the leases could not be listed since that time.
 func LeasesLost(since time.Time, err error) string {
 	return fmt.Sprintf("Drydock has not been able to list the nodes' leases since %s (%s); without them it begins no repair and no step", remediations.Instant(since).Format(time.RFC3339), text.Line(fmt.Sprint(err), 200))
 }
 
-// LeaseLost returns the message about one node's lease that could not be read since then.
+// LeaseLost returns the message that one node's lease could not be read since that time.
 func LeaseLost(since time.Time, err error) string {
 	return fmt.Sprintf("a node's lease has been unreadable since %s (%s); without it no cure is proven", remediations.Instant(since).Format(time.RFC3339), text.Line(fmt.Sprint(err), 200))
 }

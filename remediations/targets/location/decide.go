@@ -81,6 +81,7 @@ func (s *target) Tidy(d *lifecycle.Decision, now time.Time) {
 	s.Tidied(d, s.Record, all, now)
 }
 
+// Examine allows a move only if the location does not answer and another node can lead it.
 func (s *target) Examine(c *lifecycle.Candidate, _ *remediations.Record, _ bool) (*lifecycle.Decision, remediations.Reason, *lifecycle.Finding) {
 	against, why := s.against(c)
 	if why == nil {

@@ -99,7 +99,7 @@ func MayStillMove(c *remediations.Config, leader *corev1.Node, others []*corev1.
 	return letsMove(c, leader, others, r.Intent.At)
 }
 
-// MayStillPutBack is the same check before moves are undone.
+// MayStillPutBack is like MayStillMove, before moves are undone.
 func MayStillPutBack(c *remediations.Config, leader *corev1.Node, others []*corev1.Node, putBackID string) error {
 	r := c.Registry.ReadJournal(leader).Records[remediations.LocationKey]
 	if r == nil || r.Phase != remediations.PhaseActing || r.Back == nil || r.PutBackID() != putBackID {

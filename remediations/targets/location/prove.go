@@ -68,7 +68,7 @@ func (s *target) against(c *lifecycle.Candidate) (remediations.Reason, *lifecycl
 }
 
 // successor returns the move to the best candidate that this repair has not tried and that is not
-// under repair. A finding without a reason means that none is left.
+// under repair. A finding without a reason means that no candidate remains.
 func (s *target) successor(c *lifecycle.Candidate) (remediations.Move, remediations.Reason, *lifecycle.Finding) {
 	if c.Spent != "" {
 		return remediations.Move{}, "", lifecycle.Because("%s", c.Spent)
@@ -122,6 +122,7 @@ func (s *target) Elsewhere() string {
 	return fmt.Sprintf("location %s is led by %s, and not by %s", s.Name, g.Leader, ours)
 }
 
+// Missing returns what the proof of the cure still lacks.
 func (s *target) Missing() string {
 	switch g := s.seen; {
 	case g == nil || !g.At.After(s.Record.Since):

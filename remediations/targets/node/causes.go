@@ -22,8 +22,9 @@ func (s *state) refusals(p *remediations.Policy) string {
 	return strings.Join(slices.Compact(out), "")
 }
 
-// Causes returns the alerts that a policy takes, the least invasive first step first, so that a
-// more invasive plan does not begin before a milder one. Among equals the oldest comes first.
+// Causes returns the alerts that a policy takes. The one with the least invasive first step comes
+// first, so that a more invasive plan does not begin before a milder one. Among equals the oldest
+// comes first.
 func (s *state) Causes() []*remediations.Alert {
 	type ranked struct {
 		*remediations.Alert

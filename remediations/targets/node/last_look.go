@@ -9,9 +9,9 @@ import (
 )
 
 // MayStillAct is the last check of the Node right before a call. It returns why the call must not
-// be made, or nil: the intent is no longer on record, a person or another system has set a mark
-// that forbids the call, or no sign shows that the node is ill any more. read has the signs that
-// the Node itself does not show.
+// be made, or nil. The record must still have the intent. No new mark of a person or of another
+// system may forbid the call. One of the signs must still show that the node is ill. read has the
+// signs that the Node itself does not show.
 func MayStillAct(c *remediations.Config, n *corev1.Node, intentID string, signs []signs.Sign, read map[signs.Sign]signs.Testimony) error {
 	j := c.Registry.ReadJournal(n)
 	r := j.Record

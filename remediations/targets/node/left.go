@@ -54,8 +54,8 @@ func kindsOf(undo []remediations.Undo) string {
 	return strings.Join(out, ", ")
 }
 
-// markOnNode returns the guard that forbids every change of the node because of such a mark, or
-// nothing.
+// markOnNode returns the guard that forbids every change of the node because of a mark of a person
+// or another system, or nothing.
 func (s *state) markOnNode(now time.Time) (remediations.Reason, string) {
 	c := s.Candidate(&remediations.Policy{}, nil, remediations.Cause{}, remediations.StepRef{}, now)
 	if reason, f := c.HeldBy([]remediations.Reason{remediations.ReasonExcluded, remediations.ReasonPaused, remediations.ReasonNodeLeaving}); f != nil {

@@ -67,8 +67,8 @@ func (s *state) letGo(d *lifecycle.Decision, now time.Time) {
 	d.Message = fmt.Sprintf("the machine is %s: Drydock marks the node as out of service, so that Kubernetes releases its volumes and pods", is)
 }
 
-// backInService removes that taint once the machine has booted again and its node is Ready. The end
-// of a repair removes it, too.
+// backInService removes the out-of-service taint once the machine has booted again and its node is
+// Ready. The end of a repair removes it, too.
 func (s *state) backInService(d *lifecycle.Decision, now time.Time) {
 	r, mark := s.Record, s.Record.SwitchedOff()
 	inFlight := d.Verb == lifecycle.VerbRest || d.Verb == lifecycle.VerbHold || d.Verb == lifecycle.VerbWait

@@ -12,6 +12,7 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
+// Await waits for the proof that the last attempt cured the node.
 func (s *state) Await(now time.Time) lifecycle.Decision {
 	r := s.Record
 	p := s.policy()
@@ -144,8 +145,8 @@ func (s *state) Cure(p *remediations.Policy) (remediations.Outcome, string) {
 	return remediations.OutcomeRecovered, fmt.Sprintf("%s cured it: the node is Ready with a fresh lease, the alert is gone", remediations.LastDone(r))
 }
 
-// readyBy returns when the kubelet reported Ready after the attempt. Drydock may have observed the
-// node later.
+// readyBy returns when Drydock first saw the node well. An earlier time from the kubelet, after the
+// attempt, counts instead, because Drydock may have observed the node late.
 func (s *state) readyBy() time.Time {
 	at := remediations.ReadyCondition(s.Node).LastTransitionTime.Time // the node is Ready, so it has the condition
 	if at.After(s.Record.Intent.At) && at.Before(s.WellSince) {

@@ -65,8 +65,9 @@ const (
 	// unreachableFor is how long the provider must fail to reach a machine before a step with
 	// ContinueUnreachable is skipped.
 	unreachableFor = 10 * time.Minute
-	// unaskedFor is the longest gap between two queries after which the machine still counts as
-	// unreachable: its state in between is unknown. A new leader asks sooner than this.
+	// unaskedFor is the longest gap between two queries in which the machine still counts as
+	// unreachable. After a longer gap, its state in between is unknown. A new leader asks sooner
+	// than this.
 	unaskedFor = 2 * time.Minute
 )
 
@@ -107,7 +108,7 @@ func (s *state) troubleIs() remediations.Reason {
 // machine. The plan may then continue with the next step.
 //
 // The count begins again after some time without a call, because a call that failed yesterday may
-// succeed today, and while the whole provider does not answer.
+// succeed today. It also begins again while the whole provider does not answer.
 func (s *state) uncallable(c *lifecycle.Candidate, pending *remediations.Record) *lifecycle.Finding {
 	r := s.Record
 	if pending.Alone == 0 {

@@ -86,11 +86,11 @@ func (g *Observation) against() (remediations.Reason, *lifecycle.Finding) {
 	return remediations.ReasonSidecarUnknown, lifecycle.Because("the sidecar of %s does not say whether it is ready or waiting: %s; no data is not a fault", g.Pod, text.Line(g.Detail, 200))
 }
 
-// closedByStart is how long after a container's start a closed gate is still explained by that
-// start. It is long enough for a scrape and the alert's own `for`.
+// closedByStart is how long after the start of a container that start explains a closed gate. It is
+// long enough for a scrape and the alert's own `for`.
 //
-// It is also the longest gap between two observations of a closed gate in which the gate is assumed
-// not to have opened.
+// It is also the longest gap between two observations of a closed gate during which the gate counts
+// as closed.
 const closedByStart = 15 * time.Minute
 
 // cureMargin is the longest time between a sidecar's last ready answer and the recorded end of its
