@@ -65,9 +65,8 @@ const (
 	// unreachableFor is how long the provider must fail to reach a machine before a step with
 	// ContinueUnreachable is skipped.
 	unreachableFor = 10 * time.Minute
-	// unaskedFor is the longest gap between two queries in which the machine still counts as
-	// unreachable. After a longer gap, its state in between is unknown. A new leader asks sooner
-	// than this.
+	// unaskedFor is how long the machine still counts as unreachable without a query. After a
+	// longer gap, its state in between is unknown. A new leader asks sooner than this.
 	unaskedFor = 2 * time.Minute
 )
 
