@@ -20,15 +20,13 @@ const (
 	StatusResolved = "resolved"
 )
 
-// These constants bound the labels that Drydock stores of one alert: the number of labels, and the
-// bytes of one value. Alertmanager allows much longer values.
+// The bounds on the labels stored of one alert. Alertmanager allows much longer values.
 const (
 	maxAlertLabels     = 16
 	maxAlertLabelBytes = 256
 )
 
-// Alert is one alert, as an annotation of the Node stores it. The annotation's key is AlertPrefix
-// and the alert's fingerprint.
+// Alert is one alert, as an annotation of the Node stores it.
 type Alert struct {
 	V          int               `json:"v"`
 	Name       string            `json:"alertname"`
@@ -37,17 +35,17 @@ type Alert struct {
 	StartsAt   time.Time         `json:"startsAt"`
 	ReceivedAt time.Time         `json:"receivedAt"`
 	Labels     map[string]string `json:"labels"`
-	// Cancelled is set if a person cancelled the last repair of this alert. Otherwise it is nil.
-	// The history of the Node has the same fact, but drops its oldest entries.
+	// Nil if no person cancelled this alert's last repair. The Node's history says so too, but
+	// drops its oldest entries.
 	Cancelled *CancelledRepair `json:"cancelled,omitempty"`
 
-	// Fingerprint is the last part of the annotation's key, so the JSON value does not have it.
+	// The last part of the annotation's key.
 	Fingerprint string `json:"-"`
 }
 
 // Fingerprint returns the fingerprint that Alertmanager computes for an alert with these labels:
-// FNV-1a over the sorted names and values. Drydock never trusts a fingerprint that arrives in a
-// post. Unlike the function of Prometheus' library, this one does not copy the labels.
+// FNV-1a over the sorted names and values. A fingerprint that arrives in a post is never trusted.
+// Unlike the function of Prometheus' library, this one does not copy the labels.
 func Fingerprint(labels map[string]string) string {
 	var some [32]string
 	names := some[:0]
@@ -68,8 +66,8 @@ func Fingerprint(labels map[string]string) string {
 	return model.Fingerprint(sum).String()
 }
 
-// NewAlert returns the alert in the form that the Node stores for the policy. It keeps only the
-// labels that name the target and the cluster, and the severity.
+// NewAlert returns the alert in the form that the Node stores. It keeps only the labels that name
+// the target and the cluster, and the severity.
 func (c *Config) NewAlert(p *Policy, labels map[string]string, status string, startsAt, receivedAt time.Time) Alert {
 	kept := map[string]string{}
 	for _, k := range append(slices.Clone(p.Labels), c.ClusterLabel, "severity") {
@@ -84,13 +82,12 @@ func (c *Config) NewAlert(p *Policy, labels map[string]string, status string, st
 	}
 }
 
-// firstYear and lastYear bound the years that JSON can hold, because RFC 3339 writes a year with
-// four digits.
+// RFC 3339 writes a year with four digits.
 const firstYear, lastYear = 1, 9999
 
 // InYears returns the time in UTC, or the nearest time that JSON can hold. RFC 3339 allows
-// "9999-12-31T23:59:59-14:00", which in UTC is a time of the year 10000. Encoding such a time
-// panics, so Drydock passes each time from outside through InYears before it stores the time.
+// "9999-12-31T23:59:59-14:00", which in UTC is in the year 10000, and encoding it panics. Every
+// time from outside must pass through here.
 func InYears(t time.Time) time.Time {
 	switch t = t.UTC(); {
 	case t.Year() < firstYear:
@@ -101,7 +98,6 @@ func InYears(t time.Time) time.Time {
 	return t
 }
 
-// inYears reports whether JSON can hold the time in UTC.
 func inYears(t time.Time) bool { return t.Equal(InYears(t)) }
 
 // Key returns the key of the alert's annotation.
@@ -114,22 +110,18 @@ func (a Alert) Same(b Alert) bool {
 		a.StartsAt.Equal(b.StartsAt) && maps.Equal(a.Labels, b.Labels)
 }
 
-// CancelledRepair is the id of a repair that a person cancelled, and the time at which the person
-// did that.
+// CancelledRepair is a repair that a person cancelled, and when.
 type CancelledRepair struct {
 	ID string    `json:"id"`
 	At time.Time `json:"at"`
 }
 
-// aheadMost is how far an arrival time may be in the future, because clocks of replicas differ. A
-// time further ahead is from a wrong clock.
+// The clocks of replicas differ. An arrival time further ahead is from a wrong clock.
 const aheadMost = 2 * time.Minute
 
-// SeenSince returns the alert a with two facts from old, the same alert as stored on the Node. The
-// facts are when Drydock first received the alert, and which of its repairs a person cancelled. A
-// post never changes these facts, because every client with the receiver's token can post any
-// status of an alert. Drydock forgets the facts when it removes the annotation, because
-// Alertmanager no longer has the alert.
+// SeenSince returns the alert a with two facts from old, the same alert as stored on the Node: when
+// it first arrived, and which of its repairs a person cancelled. A post never changes these,
+// because every client with the receiver's token can post any status of an alert.
 func (a Alert) SeenSince(old Alert) Alert {
 	if a.Fingerprint != old.Fingerprint {
 		return a
@@ -143,14 +135,12 @@ func (a Alert) SeenSince(old Alert) Alert {
 	return a
 }
 
-// FromTheFuture reports whether the time of arrival is from a wrong clock, so that the alert must
-// be written again.
+// FromTheFuture reports whether the time of arrival is from a wrong clock.
 func (a Alert) FromTheFuture(now time.Time) bool { return a.ReceivedAt.Sub(now) > aheadMost }
 
 // Reads reports whether the annotation's value is the alert's encoding, apart from the time of
-// arrival. Most alerts that arrive are repeated ones, so Reads saves time: it compares the texts
-// and decodes nothing. If Reads returns false, the alerts may still be equal, because another
-// version of Drydock may encode the same alert in another way.
+// arrival. It compares texts, because most alerts that arrive are repeated ones. It may return
+// false for an equal alert that another version of Drydock has encoded.
 func (a Alert) Reads(value string) bool {
 	const key = `"receivedAt":"` // no label can contain this text: quotes in a label are escaped
 	before, after, _ := strings.Cut(a.Encode(), key)
@@ -182,7 +172,7 @@ func DecodeAlert(key, value string) (Alert, error) {
 }
 
 // AlertsOn returns all alerts on a Node, oldest first. It leaves out annotations that it cannot
-// decode, so they never cause a repair. If such an alert is real, the next poll writes it again.
+// decode, so they never cause a repair.
 func AlertsOn(annotations map[string]string) []Alert {
 	var out []Alert
 	for k, v := range annotations {
@@ -202,9 +192,8 @@ func AlertsOn(annotations map[string]string) []Alert {
 	return out
 }
 
-// Admit returns the keys of alerts to remove from the Node so that one more alert fits: resolved
-// alerts, the oldest first. It never removes a firing alert. ok is false if the new alert does not
-// fit even then.
+// Admit returns the keys of resolved alerts, oldest first, to remove so that one more alert fits on
+// the Node. ok is false if the new alert does not fit even then.
 func Admit(annotations map[string]string, a Alert) (drop []string, ok bool) {
 	count, size := 0, len(a.Key())+len(a.Encode())
 	for k, v := range annotations {
@@ -246,8 +235,8 @@ func EncodeJSON(v any) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// DecodeStrict decodes JSON into v. It returns an error for unknown keys and for text after the
-// value, because Drydock must not act on data that this version does not understand.
+// DecodeStrict decodes JSON into v. Unknown keys and text after the value are errors, because
+// Drydock must not act on data that this version does not understand.
 func DecodeStrict(s string, v any) error {
 	d := json.NewDecoder(strings.NewReader(s))
 	d.DisallowUnknownFields()

@@ -18,8 +18,7 @@ func (p *Policy) Approved(n *corev1.Node) string {
 }
 
 // AsksFor reports whether an approval of this record also approves the policy's current plan on the
-// Node's machine. It returns false if the plan or the machine has changed. Then Drydock replaces
-// the record by one with a new id. So an approval of the old plan does not count for the new plan.
+// Node's machine. An approval of an old plan, or for another machine, does not count.
 func (r *Record) AsksFor(p *Policy, n *corev1.Node) bool {
 	return !p.Approval || r.Plan == "" || r.Plan == p.Approved(n)
 }

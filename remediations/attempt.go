@@ -5,18 +5,16 @@ import (
 	"strings"
 )
 
-// Attempt is one attempt of a step. In JSON and in messages it has the form "reboot:1". Drydock
-// parses this text when it decodes the record or the history with the attempt.
+// Attempt is one attempt of a step, in JSON and in messages "reboot:1".
 type Attempt struct {
-	// Name is the remediation's name. Number counts from 1.
+	// Number counts from 1.
 	Name   string
 	Number int
-	// text is the original text if it does not have the form "reboot:1", so that Drydock writes it
-	// unchanged. Otherwise it is empty.
+	// The original text if it does not have the form "reboot:1", so that it is written unchanged.
 	text string
 }
 
-// Issued returns the attempt that s names, without the step's index in the plan.
+// Issued returns the attempt that s names.
 func (s StepRef) Issued() Attempt { return Attempt{Name: s.Name, Number: s.Attempt} }
 
 func (a Attempt) String() string {
@@ -29,7 +27,7 @@ func (a Attempt) String() string {
 	return a.Name + ":" + strconv.Itoa(a.Number)
 }
 
-// MarshalText returns the attempt's text for JSON, the same as String.
+// MarshalText returns the same text as String.
 func (a Attempt) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
 // UnmarshalText accepts any text: an unknown attempt must not make a history unreadable.

@@ -29,54 +29,48 @@ const (
 // Config is the part of the configuration that decisions depend on. It is read once at the start
 // and never changes.
 type Config struct {
-	// Mode is the mode of policies that set no mode, and of a person's request for a remediation.
+	// The mode of policies that set none, and of a person's request for a remediation.
 	Mode Mode
-	// ClusterLabel and ClusterValue are the label that this cluster's alerts have, and its value.
 	// If ClusterLabel is empty, all alerts count as this cluster's.
 	ClusterLabel, ClusterValue string
-	// Registry has the remediations that plans may name.
-	Registry Registry
-	// Kinds are the kinds of target that policies may have besides nodes.
+	Registry                   Registry
+	// The kinds of target besides nodes.
 	Kinds []*TargetKind
 	// Policies are in order of precedence: the first policy that matches an alert takes it.
 	Policies []*Policy
 	Limits   Limits
 	Windows  []Window
-	// MaxStaleness is the greatest age of an Alertmanager's answer that a call may depend on.
+	// The greatest age of an Alertmanager's answer that a call may depend on.
 	MaxStaleness time.Duration
-	// RequireAll reports whether repairs need an answer of every Alertmanager. If it is true, one
-	// Alertmanager without an answer holds all repairs.
+	// With RequireAll, one Alertmanager without an answer holds all repairs.
 	RequireAll bool
-	// Watchdog reports whether an Alertmanager's answer counts only while it has the Watchdog alert.
+	// With Watchdog, an Alertmanager's answer counts only while it has the Watchdog alert.
 	Watchdog bool
-	// SelfTest selects the self-test alert, which always fires and so tests the path from Prometheus
-	// to Drydock. It is empty if no self-test is configured.
+	// Selects the alert that always fires and so tests the path from Prometheus to Drydock. Empty
+	// if there is none.
 	SelfTest labels.Matchers
 	// Receiver is the name of Drydock's receiver in Alertmanager's configuration.
 	Receiver string
-	// Provided has the names of the remediations that this installation can carry out.
 	Provided map[string]bool
 	// Providers are the outside systems that carry out remediations, with the Nodes that each serves.
 	Providers []Provider
-	// TopologyLabel is the Node label that names the Node's location in the mesh, if no annotation
-	// names it.
+	// The Node label with the node's location in the mesh, if no annotation names it.
 	TopologyLabel string
 	// SidecarProviders has the names of the configured providers of sidecars.
 	SidecarProviders map[string]bool
-	// ControlPlaneHosts are the names of the Nodes that run the API servers. A rescue of the API
-	// servers tries them in this order. If the list is empty, Drydock never repairs API servers.
+	// The Nodes that run the API servers. A rescue tries them in this order. If the list is empty,
+	// Drydock never repairs API servers.
 	ControlPlaneHosts []string
 	// Announce are the annotations that Drydock sets on a Node during a repair of the Node, so that
 	// other systems see the repair.
 	Announce []string
-	// Conditions reports whether Drydock also shows a repair in the Node's conditions.
+	// Whether a repair is also shown in the Node's conditions.
 	Conditions bool
-	// Reserves reports whether Drydock must reserve a node before a disruptive step, because other
-	// repair systems work on the same nodes. Leases reports whether Drydock does this with the
-	// Lease that Medik8s uses.
+	// Reserves means that a node must be reserved before a disruptive step, because other repair
+	// systems work on the same nodes. With Leases this is done with the Lease that Medik8s uses.
 	Reserves, Leases bool
-	// HoldWhen are the taints, labels, annotations and conditions that hold the repair of a Node.
-	// People and other systems set them. Nil means the list that Drydock ships.
+	// What holds the repair of a Node: marks that people and other systems set. Nil means the list
+	// that Drydock ships.
 	HoldWhen marks.List
 	// ClusterWide bounds the steps that change the whole cluster.
 	ClusterWide ClusterWide
@@ -85,9 +79,9 @@ type Config struct {
 // Policy says what Drydock does about one kind of alert.
 type Policy struct {
 	Name string
-	// Match selects the alerts: all matchers must match.
+	// All matchers must match.
 	Match labels.Matchers
-	// NodeSelector selects the nodes. Nil means all nodes.
+	// Nil means all nodes.
 	NodeSelector k8slabels.Selector
 	// Kind is the kind of the policy's targets.
 	Kind Kind
@@ -95,20 +89,19 @@ type Policy struct {
 	// pod, or the mesh location. For API servers the list is empty.
 	Labels []string
 	Mode   Mode
-	// Witness has the signs on the node itself that must confirm the alert before a repair. If it
-	// is nil, the policy repairs no node.
+	// The signs on the node itself that must confirm the alert before a repair. If it is nil, the
+	// policy repairs no node.
 	Witness *signs.Witness
-	// For is how long the alert must have been firing, in addition to the `for` of its rule.
+	// How long the alert must have been firing, in addition to the `for` of its rule.
 	For  time.Duration
 	Plan []Step
 	// ProofFor is how long the proof of a cure must last without interruption before it counts.
 	ProofFor time.Duration
-	// RelapseWindow is a time after a cure. If the alert returns within this time, the next repair
-	// continues the plan with its next step. Otherwise the repair starts with the first step. Zero
-	// means that every repair starts with the first step.
+	// If the alert returns within this time after a cure, the next repair continues the plan with
+	// its next step. Zero means that every repair starts with the first step.
 	RelapseWindow time.Duration
-	// Cooldown is the shortest time from the end of a repair of the node to the start of this
-	// policy's next repair of that node.
+	// The shortest time from the end of a repair of the node to the start of this policy's next
+	// one.
 	Cooldown time.Duration
 	// Approval makes the repair wait for a person's approval before its first step.
 	Approval bool
@@ -117,19 +110,19 @@ type Policy struct {
 	// CordonExhausted reports whether Drydock cordons a node when a disruptive plan has failed with
 	// all of its steps.
 	CordonExhausted bool
-	// EndWhenWell is how long a node must be well without interruption until Drydock itself ends
-	// the node's exhausted repair. Zero means that only a person can end it.
+	// How long a node must be well without interruption until Drydock itself ends the node's
+	// exhausted repair. Zero means that only a person can end it.
 	EndWhenWell time.Duration
 }
 
 // Takes reports whether the policy selects the node by its current labels. A GPU node that has lost
-// the label GPUCountLabel counts as a node that has it.
+// the label GPUCountLabel still counts as having it.
 func (p *Policy) Takes(n *corev1.Node) bool {
 	return p.NodeSelector == nil || p.NodeSelector.Matches(signs.LabelsOf(n))
 }
 
-// StepAt returns the step of the plan that a record refers to. ok is false if the policy is nil, or
-// if the plan has no step or another step at that index.
+// StepAt returns the step of the plan that a record refers to. ok is false if the plan no longer
+// has that step at that index.
 func (p *Policy) StepAt(ref StepRef) (step Step, ok bool) {
 	if p == nil || ref.Index >= len(p.Plan) || p.Plan[ref.Index].Name != ref.Name {
 		return Step{}, false
@@ -151,7 +144,7 @@ func (p *Policy) Moved(ref StepRef) bool {
 type Step struct {
 	// Name is the name of a remediation in Registry.
 	Name string
-	// Wait is how long the step's proof may take to appear after the step was issued.
+	// How long the step's proof may take to appear after the step was issued.
 	Wait time.Duration
 	// Attempts is how often the step may be issued, at least 1.
 	Attempts int
@@ -159,31 +152,28 @@ type Step struct {
 	Provider string
 	// Unit is the systemd unit to restart, for the step restart-unit.
 	Unit string
-	// DaemonSet is the DaemonSet to restart, as namespace/name, for the step rollout-restart.
+	// As namespace/name, for the step rollout-restart.
 	DaemonSet string
 	// Template is the template for an external remediator, for the steps external and
 	// external-replace.
 	Template Template
-	// Soft reports whether the first attempt of a reboot goes through the machine's operating
-	// system. All other attempts cut the power.
+	// Whether the first attempt of a reboot goes through the operating system. All other attempts
+	// cut the power.
 	Soft bool
-	// Timeout is how long a repeatable step, for example drain, may take. For the API servers, it
-	// is how long a rescue may take from its first restart.
+	// How long a repeatable step, for example drain, may take. For the API servers: how long a
+	// rescue may take from its first restart.
 	Timeout time.Duration
 	// ContinueOnTimeout reports whether the plan continues after a drain that timed out.
 	ContinueOnTimeout bool
-	// ContinueUnreachable reports whether the plan continues with the next step while the step's
-	// provider is unreachable. Otherwise the repair waits for the provider. A person approves a
-	// digest of the plan. The JSON for the digest omits the value false, so the digests of older
+	// Whether the plan continues while the step's provider is unreachable; otherwise the repair
+	// waits. A person approves a digest of the plan, so false is omitted: the digests of older
 	// plans stay the same.
 	ContinueUnreachable bool `json:",omitempty"`
-	// WithoutController is what a drain does with pods that have no controller. The JSON for the
-	// digest omits the default.
+	// The digest's JSON omits the default.
 	WithoutController WithoutController `json:",omitempty"`
 }
 
-// StepOn identifies a step for a provider: the remediation's name, and the unit, DaemonSet or
-// template that the plan gives it. At most one of Unit, DaemonSet and Template is set.
+// StepOn identifies a step for a provider. At most one of Unit, DaemonSet and Template is set.
 type StepOn struct {
 	Name, Unit, DaemonSet string
 	Template              Template
@@ -228,14 +218,12 @@ func (c *Config) Wants(alert map[string]string) bool {
 }
 
 const (
-	// RemediationLabel is the alert label that names the policy. A rule sets it. noRemediation is
-	// its value for an alert that only people handle.
+	// The alert label that names the policy, and its value for an alert that only people handle.
 	RemediationLabel, noRemediation = "remediation", "none"
 )
 
-// Meant reports whether the alert's rule names a policy of this cluster in the label remediation.
-// It returns false for the value "none", for the self-test alert and for alerts of other clusters.
-// It does not check whether the named policy exists.
+// Meant reports whether the alert's rule names a policy of this cluster, existing or not, in the
+// label remediation.
 func (c *Config) Meant(alert map[string]string) bool {
 	meant := alert[RemediationLabel]
 	return meant != "" && meant != noRemediation && !c.OfAnother(alert) && !c.IsSelfTest(alert)
@@ -258,9 +246,8 @@ func (c *Config) IsSelfTest(alert map[string]string) bool {
 	return len(c.SelfTest) > 0 && !c.OfAnother(alert) && matches(c.SelfTest, alert)
 }
 
-// Serves reports whether Drydock can handle the policy's alerts. It always can for alerts about
-// nodes. For any other kind of target, this installation must be able to carry out the plan's first
-// step and meet TargetKind.Served.
+// Serves reports whether this installation can handle the policy's alerts. It always can for alerts
+// about nodes.
 func (c *Config) Serves(p *Policy) bool {
 	if p.Kind == KindNode {
 		return true
@@ -301,8 +288,7 @@ func (c *Config) NodeLabels() (out []string) {
 	return out
 }
 
-// matches reports whether all matchers match the alert. Unlike Matchers.Matches, it does not copy
-// the labels.
+// Unlike Matchers.Matches, it does not copy the labels.
 func matches(all labels.Matchers, alert map[string]string) bool {
 	for _, m := range all {
 		if !m.Matches(alert[m.Name]) {

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// ActingFor is how long Drydock waits for the outcome of a call, far longer than a call takes.
-	// After that the outcome is unknown, and the call counts as made.
+	// How long to wait for the outcome of a call, far longer than a call takes. After that the
+	// outcome is unknown, and the call counts as made.
 	ActingFor = time.Minute
 	// PendingFor is how long a repair may be held before it ends. If its alert still fires then, a
 	// new repair begins.
@@ -19,24 +19,23 @@ const (
 	// UnconfirmedFor is how long Drydock keeps an alert that no Alertmanager knows. A post may
 	// arrive before the poll that confirms it.
 	UnconfirmedFor = time.Minute
-	// LookFor is the greatest age of an observation that a call may depend on. It is longer than
-	// the longest wait for an Alertmanager's answer. Invariant 5 in doc.go allows 30 s, but with
-	// this shorter time a new silence stops a call sooner.
+	// The greatest age of an observation that a call may depend on, longer than the longest wait
+	// for an Alertmanager's answer. Invariant 5 in doc.go allows 30 s, but with this shorter time a
+	// new silence stops a call sooner.
 	LookFor = 10 * time.Second
-	// OutageFor is how long the ledger or the leases may be unreadable. After that, Drydock holds
-	// repairs and reports the outage.
+	// How long the ledger or the leases may be unreadable until repairs are held and the outage is
+	// reported.
 	OutageFor = time.Minute
 )
 
-// OverdueFor is for a repair in flight without a slot in the ledger, the entry that counts against
-// the limits. Such a repair still counts for this time after its deadline.
+// OverdueFor is how long after its deadline a repair still counts against the limits if it has no
+// slot in the ledger.
 const OverdueFor = 5 * time.Minute
 
-// FarAway stands for an unknown end. It is later than every real time.
+// FarAway stands for an unknown end.
 var FarAway = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// phaseFor returns the longest time that the record's phase may last under the policy. p is nil if
-// the policy no longer exists.
+// The longest time that the record's phase may last. p is nil if the policy no longer exists.
 func (c *Config) phaseFor(p *Policy, r *Record) time.Duration {
 	switch {
 	case r.Phase == PhasePending:
@@ -51,12 +50,10 @@ func (c *Config) phaseFor(p *Policy, r *Record) time.Duration {
 	return c.WaitOf(p, r.Step)
 }
 
-// Flight is for a disruptive repair in flight without a slot in the ledger, the entry that counts
-// against the limits. It returns from when and until when the repair still counts. Drydock always
-// writes the slot before the intent. If the slot is missing, a person has removed it, or Drydock
-// did not write the record. Such a repair counts for as long as its step may take, and for
-// OverdueFor more. Flight returns zero times if the repair's policy does not enforce. The repair
-// then does not count at all.
+// Flight returns from when and until when a disruptive repair without a slot in the ledger counts
+// against the limits. The slot is always written before the intent, so a person has removed it, or
+// Drydock did not write the record. Both times are zero if the policy does not enforce: the repair
+// then does not count.
 func (c *Config) Flight(n *corev1.Node, r *Record) (from, until time.Time) {
 	return c.flightBy(c.PolicyOf(r.Policy, n), r)
 }
@@ -89,9 +86,9 @@ func Earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// WouldUntil returns when a repair in observe mode no longer counts against the limits. This is
-// when the wait for the step's proof would end, or for a repeatable step its timeout. WouldUntil
-// returns zero if the record is not held for the reason Observing.
+// WouldUntil returns when a repair in observe mode no longer counts against the limits: when the
+// wait for the step's proof, or its timeout, would end. It is zero unless the record is held for
+// the reason Observing.
 func (c *Config) WouldUntil(p *Policy, r *Record) time.Time {
 	if r == nil || r.Phase != PhasePending || r.Hold == nil || r.Hold.Reason != ReasonObserving {
 		return time.Time{}
@@ -110,11 +107,11 @@ func timeoutOf(p *Policy, step StepRef) time.Duration {
 	return time.Hour
 }
 
-// unknownWait is the wait for the proof of a step that this version of Drydock does not know.
+// unknownWait is for a step that this version of Drydock does not know.
 const unknownWait = 10 * time.Minute
 
-// WaitOf returns how long Drydock waits for the proof of a record's step: the step's wait in the
-// plan or, if the plan no longer has the step, the remediation's default.
+// WaitOf returns how long to wait for the proof of a record's step: the wait in the plan or, if the
+// plan no longer has the step, the default.
 func (c *Config) WaitOf(p *Policy, step StepRef) time.Duration {
 	if s, there := p.StepAt(step); there {
 		return s.Wait
@@ -136,23 +133,21 @@ func (c *Config) LongestWait() time.Duration {
 	return longest
 }
 
-// ahead is how far in the future a recorded time may be, because the clocks of two machines always
-// differ a little.
+// The clocks of two machines always differ a little.
 const ahead = time.Minute
 
-// FromTheFuture reports whether the time is in the future. Then this process's clock is wrong, or
-// the clock of the process that wrote the time is wrong.
+// FromTheFuture reports whether the time is so far ahead that this process's clock, or that of the
+// writer, is wrong.
 func FromTheFuture(t, now time.Time) bool { return t.After(now.Add(ahead)) }
 
-// ClocksAgree reports whether most kubelets' leases are fresh by this process's clock. Then this
-// clock is right, and a recorded time in the future is wrong. ClocksAgree returns false if the
-// leases were read longer than LookFor ago.
+// ClocksAgree reports whether most kubelets' leases are fresh by this process's clock: then this
+// clock is right, and a recorded time in the future is wrong. It returns false if the leases were
+// read longer than LookFor ago.
 func ClocksAgree(h *signs.Heartbeats, now time.Time) bool {
 	return h != nil && now.Sub(h.ReadAt).Abs() <= LookFor && 2*h.Stale < h.Nodes
 }
 
-// ClampTo returns a function that corrects a time. If the time is in the future, the function sets
-// it to now, and sets changed to true.
+// ClampTo returns a function that sets a time in the future to now, and then sets changed.
 func ClampTo(now time.Time, changed *bool) func(*time.Time) {
 	return func(t *time.Time) {
 		if FromTheFuture(*t, now) {

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// drain cordons a node and evicts its pods, before a step that replaces the machine. It respects
-// PodDisruptionBudgets. A drain cures nothing, so its own proof always fails.
+// A drain cures nothing, so its own proof always fails.
 var drain = Remediation{
 	Name: "drain", Verb: "drain", Disruptive: true, Timeout: 30 * time.Minute, Invasive: 9,
 	Proof: func(intent *Intent, _ *NodeFacts, _ Answers) (bool, string) {
@@ -17,23 +16,21 @@ var drain = Remediation{
 	},
 }
 
-// WithoutController is what a drain does with pods that have no controller. No controller creates
-// such pods again after an eviction.
+// WithoutController is what a drain does with pods that no controller creates again after an
+// eviction.
 type WithoutController string
 
 const (
 	// WithoutControllerRefuse does not drain a node that has such a pod.
 	WithoutControllerRefuse WithoutController = ""
-	// WithoutControllerWait evicts all other pods, and waits until the pods without a controller
-	// have ended.
+	// WithoutControllerWait evicts all other pods, and waits until these have ended.
 	WithoutControllerWait WithoutController = "wait"
 	// WithoutControllerEvict evicts these pods like all other pods.
 	WithoutControllerEvict WithoutController = "evict"
 )
 
-// GivesUpPods reports whether the repair has drained the node with a drain step that continues
-// after a timeout (Step.ContinueOnTimeout). Later steps then do not wait for pods that the drain
-// did not evict.
+// GivesUpPods reports whether the repair has drained the node with a step that continues after a
+// timeout. Later steps then do not wait for pods that the drain did not evict.
 func (p *Policy) GivesUpPods(r *Record) bool {
 	return r.Drained() && slices.ContainsFunc(p.Plan[:min(r.Step.Index, len(p.Plan))], func(s Step) bool {
 		return s.Name == drain.Name && s.ContinueOnTimeout

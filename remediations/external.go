@@ -3,16 +3,14 @@ package remediations
 import "time"
 
 // external lets another controller of the cluster reboot the machine, for example
-// SelfNodeRemediation. Drydock creates the controller's object from a template, and deletes it when
-// the attempt has ended. The proof is a new boot ID, not the object's status.
+// SelfNodeRemediation. The proof is a new boot ID, not the object's status.
 var external = Remediation{
 	Name: "external", Verb: "have an external remediator reboot", Disruptive: true, Once: true, LooksFirst: true, Restarts: true, Wait: 10 * time.Minute, Attempts: 1,
 	Invasive: 9, Proof: rebooted,
 }
 
 // externalReplace lets another controller of the cluster replace the machine, for example
-// MachineDeletionRemediation. Apart from that it equals replace: it refuses the same nodes, needs a
-// drain before it, is kept in the ledger while the Node is gone, and has the same proof.
+// MachineDeletionRemediation. Apart from that it equals replace.
 var externalReplace = func() Remediation {
 	r := replace
 	r.Name, r.Verb = "external-replace", "have an external remediator replace"
@@ -23,7 +21,7 @@ var externalReplace = func() Remediation {
 // controllers of all other kinds reboot the machine.
 const MachineDeletion = "MachineDeletionRemediationTemplate"
 
-// Template names an object in the cluster. Drydock creates remediation objects from it.
+// Template names an object that remediation objects are created from.
 type Template struct{ APIVersion, Kind, Namespace, Name string }
 
 func (t Template) String() string {

@@ -9,9 +9,9 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// GPUsToKeep returns how many GPUs the machine had before its fault. It is the larger of two
-// numbers: the number in the node's label, and the number in the record's intent. The intent counts
-// only if it is about the same machine.
+// GPUsToKeep returns how many GPUs the machine had before its fault: the larger of the number in
+// the node's label and the number in the intent. The intent counts only if it is about the same
+// machine.
 func (r *Record) GPUsToKeep(n *corev1.Node) int {
 	count, _ := signs.ExpectedGPUs(n)
 	if r != nil && r.Intent != nil && r.Intent.ProviderID == n.Spec.ProviderID {
@@ -21,8 +21,7 @@ func (r *Record) GPUsToKeep(n *corev1.Node) int {
 }
 
 // LostGPUs returns how many GPUs the machine has now (count) and had before (had). seen is the
-// number in the ledger, or zero if the ledger has none. lost is false if no GPU is missing, or if
-// the number is unknown.
+// number in the ledger, or zero. lost is false if no GPU is missing, or if the number is unknown.
 func (r *Record) LostGPUs(n *corev1.Node, seen int) (count, had int, lost bool) {
 	had = max(r.GPUsToKeep(n), seen)
 	count, lost = signs.LostGPUs(n, had)
@@ -36,10 +35,9 @@ func (r *Record) WellAgain(n *corev1.Node) bool {
 	return !r.WellSince.IsZero() && !lost
 }
 
-// WithGPUsBefore returns the Node that Drydock checks for signs of a fault. If the machine lost
-// GPUs, the result is a copy whose label has the number before the loss, so that the signs show the
-// loss. Otherwise the result is n itself. seen is the number in the ledger, or zero if the ledger
-// has none.
+// WithGPUsBefore returns the Node that is checked for signs of a fault. If the machine lost GPUs,
+// it is a copy whose label has the number before the loss, so that the signs show the loss. seen is
+// the number in the ledger, or zero.
 func WithGPUsBefore(n *corev1.Node, r *Record, seen int) *corev1.Node {
 	if n == nil {
 		return n

@@ -25,17 +25,16 @@ const (
 	// OutcomeRelapsed replaces the outcome of a cure when the alert returns within the policy's
 	// relapseWindow.
 	OutcomeRelapsed Outcome = "Relapsed"
-	// OutcomeObserved means that the policy only observes and Drydock did nothing. Entry.Would has
-	// the step that Drydock would have issued.
+	// OutcomeObserved means that the policy only observes and nothing was done. Entry.Would has the
+	// step that would have been issued.
 	OutcomeObserved Outcome = "Observed"
 )
 
-// Outcomes lists every Outcome, for metrics and documentation.
+// Outcomes lists every Outcome.
 var Outcomes = []Outcome{OutcomeRecovered, OutcomeSelfRecovered, OutcomeSuperseded, OutcomeCancelled, OutcomeExhausted, OutcomeRelapsed, OutcomeObserved}
 
-// These constants bound the history on a Node: the number of entries for each kind of target, and
-// the bytes of all entries together. Observed entries have their own bounds, so that they never
-// displace repairs that acted.
+// The bounds of the history on a Node: entries for each kind of target, and bytes of all entries
+// together. Observed entries have their own bounds, so that they never displace repairs that acted.
 const (
 	maxHistory       = 10
 	maxHistoryBytes  = 12 << 10
@@ -45,17 +44,15 @@ const (
 // Entry is one ended repair in drydock.dev/history. The newest entry comes first.
 type Entry struct {
 	ID string `json:"id"`
-	// Target names the target in the form of Subject.Entry. It is empty for the node itself.
+	// Empty for the node itself.
 	Target string `json:"target,omitempty"`
-	// Machine is the Node's machine at that time, in the form of MachineOf. It is empty in entries
-	// of earlier versions.
+	// In the form of MachineOf. Empty in entries of earlier versions.
 	Machine string `json:"machine,omitempty"`
-	// Pod is the pod of the repaired sidecar, as namespace/name.
-	Pod string `json:"pod,omitempty"`
-	// Location is the mesh location whose leader was repaired.
+	// As namespace/name.
+	Pod      string `json:"pod,omitempty"`
 	Location string `json:"location,omitempty"`
-	// Moves are the changes of leadership, with the earlier value of each key. PutBack reports that
-	// Drydock has restored these earlier values.
+	// The changes of leadership, with the earlier value of each key. PutBack means that these
+	// values were restored.
 	Moves   []Move    `json:"moves,omitempty"`
 	PutBack bool      `json:"putBack,omitempty"`
 	Policy  string    `json:"policy"`
@@ -65,53 +62,48 @@ type Entry struct {
 	Ended   time.Time `json:"ended"`
 	// Cause is the fingerprint of the repair's alert. Also are the fingerprints of other alerts that
 	// fired during the repair.
-	Cause string   `json:"cause,omitempty"`
-	Also  []string `json:"also,omitempty"`
-	// Request is the person's request, if a request caused the repair.
-	Request string `json:"request,omitempty"`
-	Why     string `json:"why,omitempty"`
-	// Evidence has the last lines of the host's log from before a step on the host.
+	Cause   string   `json:"cause,omitempty"`
+	Also    []string `json:"also,omitempty"`
+	Request string   `json:"request,omitempty"`
+	Why     string   `json:"why,omitempty"`
+	// The last lines of the host's log from before a step on the host.
 	Evidence string `json:"evidence,omitempty"`
-	// Left are Drydock's changes to the Node that Drydock still has to undo. It cannot undo them
-	// yet: the machine is still switched off, or the Node has a mark of a person or another system.
+	// Changes to the Node that cannot be undone yet: the machine is still switched off, or the Node
+	// has a mark of a person or another system.
 	Left []Undo `json:"left,omitempty"`
-	// After is the id of the earlier repair that this repair continued, because the alert returned.
-	// Earlier are all attempts from before this repair: those of the earlier repair, and of the
-	// repairs that it continued.
+	// After is the earlier repair that this repair continued, because the alert returned. Earlier
+	// are all attempts of that repair and of those that it continued.
 	After   string   `json:"after,omitempty"`
 	Earlier Attempts `json:"earlier,omitempty"`
-	// Last is the last attempt that was issued. It is nil if the repair did not cure the machine.
+	// The last attempt that was issued. Nil if the repair did not cure the machine.
 	Last *StepRef `json:"last,omitempty"`
-	// Reset reports that a person reset the machine after this repair. The repair then counts
-	// against no limit.
+	// A person reset the machine after this repair, so it counts against no limit.
 	Reset bool `json:"reset,omitempty"`
-	// By is ByPerson if a person ended the repair, and empty otherwise.
+	// ByPerson if a person ended the repair, otherwise empty.
 	By string `json:"by,omitempty"`
-	// Would is the step that an observing policy would have issued. Only Observed entries have it,
-	// and their Steps are empty.
+	// Only Observed entries have it, and their Steps are empty.
 	Would *Would `json:"would,omitempty"`
 }
 
 // Would is the step that an observing policy would have issued.
 type Would struct {
-	// Step is the attempt that Drydock would have issued. At is when it would have issued the attempt,
-	// and Until is when the wait for its proof would have ended.
+	// At is when the attempt would have been issued. Until is when the wait for its proof would
+	// have ended.
 	Step  Attempt   `json:"step"`
 	At    time.Time `json:"at"`
 	Until time.Time `json:"until"`
-	// IllSince is when the fault began: when the alert began to fire.
+	// When the alert began to fire.
 	IllSince time.Time `json:"illSince"`
-	// WellAt is when Drydock found that the alert had ended and the target was well. It is zero if
-	// the fault still existed when the entry was written.
+	// When the alert had ended and the target was well. Zero if the fault still existed when the
+	// entry was written.
 	WellAt time.Time `json:"wellAt,omitzero"`
 }
 
 // Unnecessary reports whether the target became well by itself before the step's wait ended.
 func (w *Would) Unnecessary() bool { return !w.WellAt.IsZero() && w.WellAt.Before(w.Until) }
 
-// SameObserved reports whether two Observed entries are about the same fault: they have the same
-// target, policy and alert, and their times overlap. For API servers there may be several such
-// entries, because each replica observes them and writes its own.
+// SameObserved reports whether two Observed entries are about the same fault. For API servers there
+// may be several, because each replica observes them and writes its own.
 func (e Entry) SameObserved(o Entry) bool {
 	return e.Outcome == OutcomeObserved && o.Outcome == OutcomeObserved && e.Target == o.Target && e.Policy == o.Policy && e.Cause == o.Cause &&
 		!e.Ended.Before(o.Began) && !o.Ended.Before(e.Began)
@@ -120,9 +112,8 @@ func (e Entry) SameObserved(o Entry) bool {
 // ByPerson is the value of Entry.By if a person cancelled the repair.
 const ByPerson = "person"
 
-// DecodeHistory decodes the history. It returns no entries if the history is unreadable. An
-// unreadable history holds no repair. Its entries are for people, and for the time that must pass
-// before the next repair.
+// DecodeHistory decodes the history. An unreadable history has no entries and holds no repair: its
+// entries are for people, and for the time that must pass before the next repair.
 func DecodeHistory(value string) []Entry {
 	if value == "" {
 		return nil
@@ -134,10 +125,9 @@ func DecodeHistory(value string) []Entry {
 	return es
 }
 
-// EncodeHistory adds the entry e to the history, and returns the new text. It keeps the ten newest
-// entries of each kind of target. If the text is still too long, it drops the oldest entries.
-// Observed entries have the same bound on their number, and a bound of their own in bytes. If e was
-// only held, EncodeHistory also drops older entries that were only held for the same cause.
+// EncodeHistory returns the text of the history with the entry e. It keeps the ten newest entries
+// of each kind of target, and fewer if the text is too long. If e was only held, it also drops
+// older entries that were only held for the same cause.
 func EncodeHistory(old []Entry, e Entry) string {
 	out := []Entry{e}
 	for _, o := range old {
@@ -151,9 +141,8 @@ func EncodeHistory(old []Entry, e Entry) string {
 	return EncodeJSON(out)
 }
 
-// forgetOldest drops the oldest of the entries that the function of accepts. It keeps at most ten
-// entries of each kind of target, and at most a number of bytes of JSON, given by most. It always
-// keeps the newest entry. It also keeps entries with changes that Drydock must still undo.
+// forgetOldest always keeps the newest entry, and entries with changes that must still be undone.
+// most is a number of bytes of JSON.
 func forgetOldest(entries []Entry, of func(Entry) bool, most int) []Entry {
 	same, size, full := map[Kind]int{}, len("["), false
 	return slices.DeleteFunc(entries, func(e Entry) bool {
@@ -189,8 +178,8 @@ func (e Entry) DidNothing() bool { return e.OnlyHeld() || e.Outcome == OutcomeOb
 
 func decodeLoose(s string, v any) error { return json.Unmarshal([]byte(s), v) }
 
-// HistoryLeaving sets Entry.Left, the changes that Drydock must still undo, in the entry with this
-// id. It returns the new text of the history. ok is false if no entry has the id.
+// HistoryLeaving returns the history with the changes that must still be undone in the entry with
+// this id. ok is false if no entry has the id.
 func HistoryLeaving(history []Entry, id string, left []Undo) (text string, ok bool) {
 	out := slices.Clone(history)
 	i := slices.IndexFunc(out, func(e Entry) bool { return e.ID == id })
@@ -201,8 +190,8 @@ func HistoryLeaving(history []Entry, id string, left []Undo) (text string, ok bo
 	return EncodeJSON(out), true
 }
 
-// MarkRelapsed returns the history with the outcome Relapsed for the node's repair with this id, if
-// that repair had cured the node.
+// MarkRelapsed returns the history with the outcome Relapsed for the repair with this id, if it had
+// cured the node.
 func MarkRelapsed(history []Entry, repair string) []Entry {
 	out := slices.Clone(history)
 	for i := range out {
@@ -214,18 +203,17 @@ func MarkRelapsed(history []Entry, repair string) []Entry {
 }
 
 // Cured reports whether an alert caused the repair, and the repair ended because the machine was
-// well. It also returns true if that alert has returned later (Relapsed).
+// well, even if the alert has returned later.
 func (e Entry) Cured() bool {
 	return e.Last != nil && e.Request == "" && (e.Outcome == OutcomeRecovered || e.Outcome == OutcomeSelfRecovered || e.Outcome == OutcomeRelapsed)
 }
 
-// roomOfAnEntry is more bytes than any entry needs. If a history has this much free room, it has
-// never dropped an entry because of its size.
+// More bytes than any entry needs: with this much free room, a history has never dropped an entry
+// because of its size.
 const roomOfAnEntry = 2 << 10
 
-// RemembersSince returns a time. Every repair that ended after this time has an entry in the
-// history. Zero means that the history has never dropped an entry. Otherwise entries may be missing
-// because there are too many of one kind of target, or because the text is too long.
+// RemembersSince returns a time. Every repair that ended later has an entry in the history. Zero
+// means that the history has never dropped an entry.
 func RemembersSince(entries []Entry) (since time.Time) {
 	since = remembersSince(entries, func(e Entry) bool { return e.Outcome != OutcomeObserved }, maxHistoryBytes)
 	if observed := remembersSince(entries, func(e Entry) bool { return e.Outcome == OutcomeObserved }, maxObservedBytes); observed.After(since) {

@@ -11,9 +11,9 @@ import (
 	"unicode/utf8"
 )
 
-// NextIntentID returns the id of the next attempt. If the last check before the call stopped the
-// attempt, the repetition of the attempt gets a new, longer id. With the same id, a former leader
-// could take the new call for the call that it did not make.
+// NextIntentID returns the id of the next attempt. An attempt that was stopped right before the
+// call gets a new id when it is repeated. With the same id, a former leader could take the new call
+// for the call that it did not make.
 func NextIntentID(r *Record, s StepRef, now time.Time) string {
 	if r.Withheld() {
 		return intentID(r, s) + "-" + strconv.FormatInt(now.UnixNano(), 36)
@@ -23,9 +23,8 @@ func NextIntentID(r *Record, s StepRef, now time.Time) string {
 
 func intentID(r *Record, s StepRef) string { return fmt.Sprintf("%s-%d-%d", r.ID, s.Index, s.Attempt) }
 
-// Issued returns the last attempt that was made, from the id of the intent. ok is false if no
-// attempt was made. While the repair is Pending, the record's Step is not this attempt, but the
-// next one.
+// Issued returns the last attempt that was made. While the repair is Pending, the record's Step is
+// not this attempt, but the next one.
 func (r *Record) Issued() (StepRef, bool) {
 	if r.Intent == nil {
 		return StepRef{}, false
@@ -37,9 +36,8 @@ func (r *Record) Issued() (StepRef, bool) {
 	return ref, ok
 }
 
-// AttemptNamed parses the id of an attempt of the repair: the step's index and the attempt's
-// number. The id does not have the step's name. It returns false if the id belongs to another
-// repair.
+// AttemptNamed parses the id of an attempt of the repair, which does not have the step's name. It
+// returns false for the id of another repair.
 func AttemptNamed(repair, attempt string) (ref StepRef, ok bool) {
 	if _, err := fmt.Sscanf(attempt, repair+"-%d-%d", &ref.Index, &ref.Attempt); err != nil {
 		return StepRef{}, false
@@ -53,22 +51,20 @@ func (i *Intent) Of(r *Record, s StepRef) bool {
 	return i != nil && (i.ID == id || strings.HasPrefix(i.ID, id+"-"))
 }
 
-// Ahead reports whether the time of the intent is not in the past by this replica's clock. While
-// Ahead is true, every observation seems older than the intent. Without this check, Drydock would
-// observe the target again and again.
+// Ahead reports whether the time of the intent is not in the past by this replica's clock. While it
+// is ahead, every observation seems older than the intent, and the target would be observed again
+// and again.
 func (i *Intent) Ahead(now time.Time) bool { return !now.After(i.At) }
 
-// maxBefore is the greatest length of Before in bytes.
+// maxBefore is in bytes.
 const maxBefore = 1 << 10
 
-// Before has facts that a provider found right before a step: one JSON object, stored with the
-// intent. The provider needs them for its proof after the step, for example that a machine was
-// replaced and not only deleted. Only the same provider reads them. Empty means no facts.
+// Before has facts that a provider found right before a step, as one JSON object, for its proof
+// after the step. Only the same provider reads them. Empty means no facts.
 type Before string
 
-// Keeping returns a provider's answer that nothing prevents the step. The answer has the facts v in
-// its field Before. If the facts do not fit into the record, the answer instead has this as its
-// Trouble.
+// Keeping returns a provider's answer that nothing prevents the step, with the facts v. If they do
+// not fit into the record, that is the answer's Trouble.
 func Keeping(v any) Survey {
 	b := Before(EncodeJSON(v))
 	if err := b.Check(); err != nil {
@@ -77,8 +73,8 @@ func Keeping(v any) Survey {
 	return Survey{Before: b}
 }
 
-// Read decodes the facts into v. It returns an error if they have a key that v lacks, because
-// another provider or another version wrote them.
+// Read decodes the facts into v. A key that v lacks is an error: another provider or another
+// version wrote it.
 func (b Before) Read(v any) error {
 	if b == "" {
 		return errors.New("the record has no facts from before the step, which the proof needs")
@@ -89,8 +85,8 @@ func (b Before) Read(v any) error {
 	return nil
 }
 
-// MarshalJSON returns the object unchanged, not as an escaped string. So a record stays readable,
-// and equals the form of earlier versions.
+// MarshalJSON returns the object unchanged, not as an escaped string, so that a record stays
+// readable.
 func (b Before) MarshalJSON() ([]byte, error) { return []byte(b), b.Check() }
 
 // UnmarshalJSON accepts any JSON object, because only the provider knows its content.
@@ -117,8 +113,7 @@ func (b Before) Check() error {
 	return nil
 }
 
-// withholding is the error of the last check before a call to a provider. It means that the call
-// must not be made. The reason goes into the record.
+// withholding is the error of the last check before a call to a provider.
 type withholding struct {
 	reason Reason
 	error
@@ -126,14 +121,13 @@ type withholding struct {
 
 func (w withholding) Unwrap() error { return w.error }
 
-// Withhold returns an error for the last check before a call. The error stops the call, and its
-// reason goes into the record.
+// Withhold returns an error that stops a call in the last check before it. Its reason goes into the
+// record.
 func Withhold(reason Reason, format string, args ...any) error {
 	return withholding{reason, fmt.Errorf(format, args...)}
 }
 
-// WithheldFor returns the reason in an error from Withhold. For any other error it returns the
-// parameter otherwise.
+// WithheldFor returns the reason in an error from Withhold, and otherwise for any other error.
 func WithheldFor(err error, otherwise Reason) Reason {
 	if w := (withholding{}); errors.As(err, &w) {
 		return w.reason
@@ -142,7 +136,7 @@ func WithheldFor(err error, otherwise Reason) Reason {
 }
 
 // Withheld reports whether the last check before the call stopped the last attempt, so that the
-// record's Step must still be made. The record is then Pending, and its intent has no id.
+// record's Step must still be made.
 func (r *Record) Withheld() bool {
 	return r.Phase == PhasePending && r.Intent != nil && r.Intent.ID == ""
 }

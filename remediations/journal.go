@@ -14,25 +14,21 @@ import (
 
 // Journal has all data that Drydock stores in one Node's annotations, decoded.
 type Journal struct {
-	// Record is the record of the repair of the node itself. It is nil if there is none, or if it
-	// cannot be read.
+	// The repair of the node itself. Nil if there is none, or if it cannot be read.
 	Record *Record
-	// Malformed is why one of the records cannot be read, or nil. Unreadable are the annotation keys
-	// of all records that cannot be read.
+	// Malformed is why one of the records cannot be read. Unreadable are the annotation keys of all
+	// such records.
 	Malformed  error
 	Unreadable []string
-	// Superseded are records that no repair may continue, by annotation key. Such a record belongs
-	// to an earlier machine with the same Node name, or to a repair that has ended according to the
-	// history.
+	// Records that no repair may continue, by annotation key: of an earlier machine with the same
+	// Node name, or of a repair that has ended according to the history.
 	Superseded map[string]*Record
 	Alerts     []Alert
-	// History are the ended repairs of the Node's machine. Past are the ended repairs of other
-	// machines that had a Node of this name.
+	// Past are the ended repairs of other machines that had a Node of this name.
 	History, Past []Entry
-	// OtherRepairs are the repairs in flight of other targets with a record on this Node: sidecars and
-	// a mesh location.
+	// The repairs in flight of sidecars and of a mesh location.
 	OtherRepairs []*Record
-	// Records are the records of all targets except the node itself, by annotation key.
+	// All records except the node's own, by annotation key.
 	Records map[string]*Record
 }
 
@@ -55,12 +51,11 @@ func (j Journal) On(key string) *Record {
 	return j.Records[key]
 }
 
-// Location returns the repair of a mesh location that is recorded on this Node, or nil. The Node is
-// the one that led the location when the repair began.
+// Location returns the repair of a mesh location that is recorded on this Node, which led the
+// location when the repair began, or nil.
 func (j Journal) Location() *Record { return j.Records[LocationKey] }
 
-// UnderWay returns the record with this repair id, of the node or of another target with a record
-// on it. It returns nil if no record has the id.
+// UnderWay returns the record with this repair id, of the node or of another target on it, or nil.
 func (j Journal) UnderWay(id string) *Record {
 	if j.Record != nil && j.Record.ID == id {
 		return j.Record
@@ -92,8 +87,8 @@ func (j Journal) ToUndo() (undo []Undo) {
 	return undo
 }
 
-// OwnTaint reports whether Drydock set or caused the taint. Drydock causes the shutdown taint when
-// it switches a machine off: the cloud provider's controller then sets the taint.
+// OwnTaint reports whether Drydock set or caused the taint. When it switches a machine off, the
+// cloud provider's controller sets the shutdown taint.
 func (j Journal) OwnTaint(t corev1.Taint) bool {
 	// This taint came after the step: a shutdown taint before the call would have stopped the step.
 	if r := j.Record; t.Key == marks.ShutdownTaint && r != nil && r.Phase == PhaseVerifying && LastDone(r).Name == powerOff.Name {
@@ -102,14 +97,12 @@ func (j Journal) OwnTaint(t corev1.Taint) bool {
 	return slices.ContainsFunc(j.ToUndo(), func(u Undo) bool { return u.Set(t) })
 }
 
-// Announced reports whether Drydock itself set the annotation that announces its repair: the
-// annotation has Drydock's value, and the record lists it as a change to undo.
+// Announced reports whether Drydock itself set the annotation that announces its repair.
 func (j Journal) Announced(n *corev1.Node, key string) bool {
 	return n.Annotations[key] == announce.Value && slices.ContainsFunc(j.ToUndo(), func(u Undo) bool { return u.announces(key) })
 }
 
-// OwnCondition reports whether Drydock set the condition. It reads only the condition's reason, and
-// not the record.
+// OwnCondition reports whether Drydock set the condition, by its reason alone.
 func (j Journal) OwnCondition(c corev1.NodeCondition) bool { return announce.Own(c) }
 
 // Caused reports whether the condition last changed after the last step of the node's repair. Such
@@ -119,8 +112,8 @@ func (j Journal) Caused(c corev1.NodeCondition) bool {
 	return r != nil && r.Intent != nil && !c.LastTransitionTime.Time.Before(r.Intent.At)
 }
 
-// ConditionsDue returns which conditions to set and to remove so that the Node's conditions show
-// its repair. If the record cannot be read, it returns nothing.
+// ConditionsDue returns which conditions to set and to remove so that they show the Node's repair.
+// It returns nothing if the record cannot be read.
 func (j Journal) ConditionsDue(n *corev1.Node) (set []corev1.NodeCondition, remove []corev1.NodeConditionType) {
 	if j.CannotRead(NodeRepairKey) {
 		return nil, nil
@@ -170,20 +163,19 @@ func (j *Journal) keep(key string, r *Record) {
 // CannotRead reports whether the record under the key cannot be read.
 func (j Journal) CannotRead(key string) bool { return slices.Contains(j.Unreadable, key) }
 
-// OccupyingKey reports whether the record under this annotation key is about a target that occupies
-// the whole Node. The Node's phase label shows the phase of such a record.
+// OccupyingKey reports whether the record under this key is about a target that occupies the whole
+// Node, so that the Node's phase label shows its phase.
 func OccupyingKey(key string) bool {
 	kind, known := kindOfKey(key)
 	return known && kind.one()
 }
 
-// occupyingKeys are the annotation keys of repairs that occupy their whole Node: the repair of the
-// node itself, and the repair of a mesh location that the node leads.
+// The repairs that occupy their whole Node: of the node itself, and of a mesh location that it
+// leads.
 var occupyingKeys = []string{NodeRepairKey, LocationKey}
 
 // InFlight returns the repair in flight that occupies the node, or nil. While there is one, the
-// webhook denies changes of the node that would collide with it. Repairs of sidecars never occupy
-// their node.
+// webhook denies changes of the node that would collide with it.
 func (g Registry) InFlight(n *corev1.Node) *Record {
 	for _, key := range occupyingKeys {
 		if r, err := g.DecodeRecord(n.Annotations[key]); err == nil && r.Phase.InFlight() {
@@ -193,9 +185,8 @@ func (g Registry) InFlight(n *corev1.Node) *Record {
 	return nil
 }
 
-// LabelFor returns the value of PhaseLabel for a Node with these annotations, or "" for no label.
-// If two repairs occupy the Node, LabelFor returns the phase that matters more to a person: Acting
-// before Verifying, Exhausted and Pending.
+// LabelFor returns the value of PhaseLabel, or "" for no label. If two repairs occupy the Node, it
+// is the phase that matters more to a person.
 func (g Registry) LabelFor(annotations map[string]string) Phase {
 	var label Phase
 	rank := map[Phase]int{PhasePending: 1, PhaseExhausted: 2, PhaseVerifying: 3, PhaseActing: 4}
@@ -207,8 +198,8 @@ func (g Registry) LabelFor(annotations map[string]string) Phase {
 	return label
 }
 
-// Ends reports whether the alert caused the node's repair in flight. Such a repair itself queries
-// Alertmanager for the end of the alert. So Drydock need not write the resolved alert on the Node.
+// Ends reports whether the alert caused the node's repair in flight. Such a repair itself asks
+// Alertmanager for the end of the alert, so the resolved alert need not be written on the Node.
 func (g Registry) Ends(n *corev1.Node, fingerprint string) bool {
 	if !Phase(n.Labels[PhaseLabel]).InFlight() {
 		return false
@@ -223,9 +214,8 @@ func ReadJournal(n *corev1.Node) Journal { return Registry(nil).ReadJournal(n) }
 // InFlight is Registry.InFlight for an installation with only the shipped remediations.
 func InFlight(n *corev1.Node) *Record { return Registry(nil).InFlight(n) }
 
-// Cancelled returns the last repair of the alert if a person cancelled it, or nil. Alert.Cancelled
-// has the same fact, but only the history shows whether a later repair acted on the alert. So the
-// history takes precedence.
+// Cancelled returns the alert's last repair if a person cancelled it, or nil. The history takes
+// precedence over Alert.Cancelled, because only it shows whether a later repair acted on the alert.
 func (j Journal) Cancelled(a *Alert) *CancelledRepair {
 	for _, e := range j.History {
 		switch {

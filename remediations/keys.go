@@ -12,8 +12,8 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// These are the keys of annotations and labels on a Node. Only Drydock writes keys with AlertPrefix
-// and RepairPrefix, HistoryKey and PhaseLabel. People write the others.
+// The keys of annotations and labels on a Node. Only Drydock writes keys with AlertPrefix and
+// RepairPrefix, HistoryKey and PhaseLabel. People write the others.
 const (
 	AlertPrefix   = "alert.drydock.dev/"
 	RepairPrefix  = "repair.drydock.dev/"
@@ -30,25 +30,23 @@ const (
 	ExcludeLabel  = "drydock.dev/exclude"
 )
 
-// AttemptKey is the annotation with the id of Drydock's attempt at a step. Drydock sets it on an
-// object (or a Node) together with the annotations that request a step of another system.
+// AttemptKey is the annotation with the id of the attempt, on an object that requests a step of
+// another system.
 const AttemptKey = "drydock.dev/attempt"
 
-// VersionKey is the annotation of the ledger's ConfigMap with the version of Drydock that last
-// wrote the ConfigMap.
+// VersionKey is the ledger's annotation with the version of Drydock that last wrote it.
 const VersionKey = "drydock.dev/version"
 
-// FieldManager is the name of Drydock's field manager in managedFields. It shows Drydock which
-// changes are its own when it undoes them.
+// FieldManager is Drydock's name in managedFields. It shows which changes are Drydock's own when it
+// undoes them.
 const FieldManager = "drydock"
 
-// These constants bound the data that Drydock stores on one Node.
+// The bounds of the data on one Node.
 const (
 	MaxAlertsPerNode = 64
 	MaxBytesPerNode  = 64 << 10
-	// MaxAlertBytes is the part of MaxBytesPerNode for alerts. The rest is for the records of the node
-	// and of its location, the history, and people's keys. A stored alert may later grow by
-	// cancelledBytes, when a person cancels its repair.
+	// The rest is for the records of the node and of its location, the history, and people's keys.
+	// A stored alert grows by cancelledBytes when a person cancels its repair.
 	MaxAlertBytes  = MaxBytesPerNode - 2*MaxRecordBytes - maxHistoryBytes - maxObservedBytes - 1<<10 - MaxAlertsPerNode*cancelledBytes
 	cancelledBytes = 64
 )
@@ -73,8 +71,8 @@ func OwnBytes(annotations map[string]string) int {
 // Relevant reports whether the key is one of Drydock's, or one that people write for Drydock.
 func Relevant(key string) bool { return Owned(key) || strings.HasPrefix(key, "drydock.dev/") }
 
-// Excluded reports whether the node has the label drydock.dev/exclude with any value but "false".
-// With this label a person excludes the node from repairs.
+// Excluded reports whether a person excluded the node from repairs: the label drydock.dev/exclude
+// with any value but "false".
 func Excluded(n *corev1.Node) bool {
 	v, ok := n.Labels[ExcludeLabel]
 	return ok && v != "false"
@@ -82,7 +80,7 @@ func Excluded(n *corev1.Node) bool {
 
 // Pause is the content of drydock.dev/pause.
 type Pause struct {
-	// Until is when the pause ends by itself. Zero means that it lasts until a person removes it.
+	// Zero means that it lasts until a person removes it.
 	Until time.Time
 	Why   string
 }
@@ -118,17 +116,16 @@ func ofIDLetters(v string) bool {
 	return !strings.ContainsFunc(v, func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
 }
 
-// errEmptyName is the error for an empty name.
 var errEmptyName = errors.New("the name is empty")
 
-// ValidNodeName returns an error if name cannot be the name of a Node. Drydock checks each name
-// from an alert with this function before the name is used in a look-up, a log or a message.
+// ValidNodeName returns an error if name cannot be the name of a Node. Each name from an alert must
+// pass it before it is used in a look-up, a log or a message.
 func ValidNodeName(name string) error {
 	return ValidName(name, 253, "lower-case letters, digits, '-' and '.'", "-.")
 }
 
-// ValidName returns an error if name is empty, is longer than longest, or has characters other than
-// lower-case letters, digits and those in more. allowed describes these characters in the error.
+// ValidName returns an error if name is empty, longer than longest, or has characters other than
+// lower-case letters, digits and those in more. allowed describes them in the error.
 func ValidName(name string, longest int, allowed, more string) error {
 	if name == "" {
 		return errEmptyName
@@ -144,5 +141,4 @@ func ValidName(name string, longest int, allowed, more string) error {
 	return nil
 }
 
-// clip returns s as one line of printable characters: at most n bytes, plus "…" where text was cut.
 func clip(s string, n int) string { return text.Line(s, n) }

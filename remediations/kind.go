@@ -18,8 +18,8 @@ const (
 	KindNode Kind = ""
 	// KindSidecar is the sidecar of a pod.
 	KindSidecar Kind = "sidecar"
-	// KindLocation is a location of the mesh: a group of nodes with one leader. Its record is on the
-	// Node of the leader.
+	// KindLocation is a group of nodes of the mesh with one leader. Its record is on the leader's
+	// Node.
 	KindLocation Kind = "leader"
 	// KindAPIServer are the API servers. The record of their repair is on no Node.
 	KindAPIServer Kind = "apiserver"
@@ -31,26 +31,21 @@ type TargetKind struct {
 	// Name returns the name of the alert's target, from the labels that the policy lists. It
 	// returns an error if they name no target.
 	Name func(p *Policy, labels map[string]string) (string, error)
-	// Unknown is the Misroute of an alert whose target does not exist. If it is empty,
-	// MisrouteNoTarget is used.
+	// The Misroute of an alert whose target does not exist. Empty means MisrouteNoTarget.
 	Unknown Misroute
-	// Called is the noun for one target in messages, with its article. If it is empty, the kind's
-	// name is used.
+	// The noun for one target in messages, with its article. Empty means the kind's name.
 	Called string
-	// Selects is a phrase for messages: what a policy of this kind selects, for example "pods of
-	// its provider". If it is empty, the policy selects nodes.
+	// What a policy of this kind selects, in messages, for example "pods of its provider". Empty
+	// means nodes.
 	Selects string
-	// NotAsked is why a person cannot request a repair of this kind on a Node. It is empty if a person
-	// can request one.
+	// Why a person cannot request a repair of this kind on a Node. Empty if a person can.
 	NotAsked string
-	// Served reports whether this installation can repair targets of this kind, apart from the
-	// plan's first step, which Config.Serves checks. If Served is nil, there is nothing more to
-	// check.
+	// Whether this installation can repair such targets, apart from the plan's first step. Nil
+	// means yes.
 	Served func(c *Config) bool
 }
 
-// kind returns the TargetKind for this kind of target. For a kind that is not configured, it
-// returns one with only the Kind.
+// kind returns a TargetKind with only its Kind if the kind is not configured.
 func (c *Config) kind(of Kind) TargetKind {
 	for _, k := range c.Kinds {
 		if k.Kind == of {
@@ -63,7 +58,7 @@ func (c *Config) kind(of Kind) TargetKind {
 // Called returns the noun for one target of the kind in messages, for example "a sidecar".
 func (c *Config) Called(kind Kind) string { return cmp.Or(c.kind(kind).Called, "a "+string(kind)) }
 
-// Misroute is why Drydock does not handle an alert. Its values are label values of the metric
+// Misroute is why an alert is not handled: a label value of the metric
 // drydock_alerts_received_total.
 type Misroute string
 
@@ -82,8 +77,8 @@ func (c *Config) Unknown(kind Kind) Misroute {
 	return cmp.Or(c.kind(kind).Unknown, MisrouteNoTarget)
 }
 
-// NameOf returns the name of the target that an alert with these labels is about, if the policy
-// takes the alert. It returns an error if the labels name no target.
+// NameOf returns the name of the target of an alert that the policy takes. It returns an error if
+// the labels name no target.
 func (c *Config) NameOf(p *Policy, labels map[string]string) (string, error) {
 	if p.Kind == KindNode {
 		return nodeName(p, labels)
@@ -102,11 +97,11 @@ func nodeName(p *Policy, labels map[string]string) (string, error) {
 	return name, ValidNodeName(name)
 }
 
-// one reports whether a Node has at most one record of the kind. A repair of such a kind occupies
-// the whole Node: the Node's phase label shows it, and the admission webhook protects the Node.
+// one reports whether a Node has at most one record of the kind. Such a repair occupies the whole
+// Node: the admission webhook protects it.
 func (k Kind) one() bool { return k == KindNode || k == KindLocation }
 
-// KeyOf returns the annotation key of the record of a target, from the target's kind and name.
+// KeyOf returns the annotation key of the record of a target.
 func KeyOf(kind Kind, name string) string {
 	switch {
 	case kind == KindNode:
@@ -118,8 +113,6 @@ func KeyOf(kind Kind, name string) string {
 	return fmt.Sprintf("%s%s-%x", RepairPrefix, kind, sum[:8])
 }
 
-// kindOfKey returns the kind of target whose record has this annotation key. It returns false if
-// the key is not the key of a record.
 func kindOfKey(key string) (Kind, bool) {
 	if key == NodeRepairKey {
 		return KindNode, true
@@ -129,7 +122,6 @@ func kindOfKey(key string) (Kind, bool) {
 	return kind, kind != KindNode && kind.one() == !hash
 }
 
-// name returns the name of the record's target, or "" for the node itself.
 func (r *Record) name() string {
 	if r.Pod != nil {
 		return r.Pod.String()
@@ -137,9 +129,8 @@ func (r *Record) name() string {
 	return cmp.Or(r.Location, r.Target)
 }
 
-// kind returns the kind of the record's target. Records of sidecars and of locations have their own
-// fields, Pod and Location. For any other named target, kind returns the field Target of the
-// remediation in the parameter of.
+// Sidecars and locations have fields of their own in the record. For any other named target, the
+// remediation says it.
 func (r *Record) kind(of Remediation) Kind {
 	switch {
 	case r.Pod != nil:
@@ -152,29 +143,26 @@ func (r *Record) kind(of Remediation) Kind {
 	return KindNode
 }
 
-// Shares reports whether other repairs may run on the Node at the same time. Only the repair of a
-// sidecar returns true. It excludes only the repair of the node itself.
+// Shares reports whether other repairs may run on the Node at the same time. A sidecar's repair
+// excludes only the repair of the node itself.
 func (r *Record) Shares() bool { return r.Pod != nil }
 
 // Subject is one target on a Node: the node itself, a sidecar or a mesh location, with its record
 // and alerts.
 type Subject struct {
-	// Key is the annotation key of the target's record.
+	// The annotation key of the target's record.
 	Key string
-	// Name is the target's name, which is unique for its kind on the Node. It is empty for the node
-	// itself.
-	Name string
-	// Record is the target's repair, or nil.
+	// Unique for its kind on the Node. Empty for the node itself.
+	Name   string
 	Record *Record
-	// Alerts are the alerts about the target, oldest first. It is nil for the node itself, whose
-	// alerts are in the Journal.
+	// The alerts about the target, oldest first. Nil for the node itself, whose alerts are in the
+	// Journal.
 	Alerts []Alert
 }
 
-// Subjects returns the targets of the kind that have a record or an alert in the journal. Targets
-// with a record come first, then the others by the age of their alerts. If a Node can have only one
-// record of the kind, Subjects leaves out alerts about a second target until the first target is
-// done.
+// Subjects returns the targets of the kind that have a record or an alert: first those with a
+// record, then by the age of their alerts. If a Node can have only one record of the kind, alerts
+// about a second target wait until the first is done.
 func (c *Config) Subjects(kind Kind, j Journal) []Subject {
 	if kind == KindNode { // the node is always a target, also without a record or an alert
 		return []Subject{{Key: NodeRepairKey, Record: j.Record}}

@@ -14,7 +14,7 @@ import (
 // Window is a weekly time when disruptive repairs may begin. If From is later than To, the window
 // crosses midnight and belongs to the day of its beginning.
 type Window struct {
-	// Days are the weekdays when the window begins. An empty list means every day.
+	// When the window begins. An empty list means every day.
 	Days []time.Weekday
 	// From and To are times of day in Location, to the minute. The window ends before To. If From
 	// and To are equal, the window is open all day.
@@ -27,8 +27,8 @@ type WallTime struct{ Hour, Minute int }
 
 func (w WallTime) minutes() int { return w.Hour*60 + w.Minute }
 
-// Contains reports whether the window is open at t. It compares local times of day. So when clocks
-// are set back, the window is open in both of the repeated hours.
+// Contains reports whether the window is open at t, by local time of day. When clocks are set back,
+// the window is open in both of the repeated hours.
 func (w Window) Contains(t time.Time) bool {
 	local := t.In(w.Location)
 	at, from, to := local.Hour()*60+local.Minute(), w.From.minutes(), w.To.minutes()
@@ -46,8 +46,7 @@ func (w Window) Contains(t time.Time) bool {
 
 func (w Window) on(d time.Weekday) bool { return len(w.Days) == 0 || slices.Contains(w.Days, d) }
 
-// nextOpening returns when the next window opens after t, to the minute. It returns zero if no
-// window opens within eight days.
+// nextOpening is exact to the minute. It returns zero if no window opens within eight days.
 func nextOpening(windows []Window, t time.Time) time.Time {
 	const step = time.Minute
 	for at := t.Truncate(step).Add(step); at.Before(t.Add(8 * 24 * time.Hour)); at = at.Add(step) {
@@ -60,8 +59,8 @@ func nextOpening(windows []Window, t time.Time) time.Time {
 	return time.Time{}
 }
 
-// InWindow reports in open whether a window is open now, so that disruptive repairs may begin. If
-// no window is open, next is when one opens.
+// InWindow reports whether disruptive repairs may begin now and, if not, when the next window
+// opens.
 func (c *Config) InWindow(now time.Time) (open bool, next time.Time) {
 	if len(c.Windows) == 0 || slices.ContainsFunc(c.Windows, func(w Window) bool { return w.Contains(now) }) {
 		return true, time.Time{}
@@ -71,36 +70,32 @@ func (c *Config) InWindow(now time.Time) (open bool, next time.Time) {
 
 // Limits bound the disruptive repairs.
 type Limits struct {
-	// Concurrent is how many nodes may be under repair at the same time in the cluster.
-	// ConcurrentPerZone and ConcurrentPerPool are such limits for each zone and for each pool.
+	// How many nodes may be under repair at the same time: in the cluster, in each zone and in each
+	// pool.
 	Concurrent, ConcurrentPerZone, ConcurrentPerPool Quantity
-	// PoolLabels are the Node labels that name a node's pool. The first one that a Node has counts.
+	// The first label that a Node has counts.
 	PoolLabels []string
-	// ZoneLabel is the Node label that names a node's zone.
-	ZoneLabel string
-	// Unhealthy is how many nodes may be unhealthy. If more nodes are unhealthy, the breaker opens,
-	// and no disruptive repair begins.
+	ZoneLabel  string
+	// If more nodes are unhealthy, the breaker opens, and no disruptive repair begins.
 	Unhealthy Quantity
-	// RepairsPerNode is how many disruptive repairs may begin on one machine within RepairsWindow.
+	// The disruptive repairs that may begin on one machine within RepairsWindow.
 	RepairsPerNode int
 	RepairsWindow  time.Duration
-	// StormCooldown is how long the number of unhealthy nodes must stay within the limit before an
-	// open breaker becomes half-open, which allows one disruptive repair.
+	// How long the number of unhealthy nodes must stay within the limit before an open breaker
+	// allows one disruptive repair.
 	StormCooldown time.Duration
-	// CommonCause says when the same alert on several nodes counts as one fault.
+	// When the same alert on several nodes counts as one fault.
 	CommonCause CommonCause
-	// StartupGrace is the least age of a node. A younger node is neither repaired nor counted.
+	// A younger node is neither repaired nor counted.
 	StartupGrace time.Duration
-	// Sidecars is how many sidecars may be under repair at the same time in the cluster. No other
-	// limit applies to sidecars.
+	// How many sidecars may be under repair at the same time. No other limit applies to them.
 	Sidecars int
-	// Locations limit the moves of a mesh location's leadership to another node. No other limit
-	// applies to these moves.
+	// Limits the moves of a mesh location's leadership. No other limit applies to them.
 	Locations LocationLimits
 }
 
-// CommonCause has the number of nodes that must get the same alert within the time Within, so that
-// Drydock treats these alerts as one fault. If Nodes is zero, Drydock never does this.
+// CommonCause is how many nodes must get the same alert within a time to count as one fault. Zero
+// nodes means never.
 type CommonCause struct {
 	Nodes  int
 	Within time.Duration
@@ -113,9 +108,9 @@ func (c CommonCause) String() string {
 	return fmt.Sprintf("%d nodes within %s", c.Nodes, text.Duration(c.Within))
 }
 
-// Words returns the limits as text, and the labels that name a node's zone and pool. The keys are
-// those of the configuration. The ledger stores these texts, because the plugin and its web page
-// cannot read the configuration.
+// Words returns the limits as text, and the labels of a node's zone and pool, by their keys in the
+// configuration. The ledger stores them, because the plugin and its web page cannot read the
+// configuration.
 func (l Limits) Words() map[string]string {
 	return map[string]string{
 		"concurrent": l.Concurrent.String(), "concurrentPerZone": l.ConcurrentPerZone.String(),
@@ -158,8 +153,8 @@ func (q Quantity) String() string {
 	return fmt.Sprintf("%d", q.Value)
 }
 
-// ClusterWide says when Drydock may take a step that changes the whole cluster. At least MinNodes
-// nodes and the share MinShare of all nodes must have the fault.
+// ClusterWide is how many nodes, and which share of all, must have the fault before a step changes
+// the whole cluster.
 type ClusterWide struct {
 	MinNodes int
 	MinShare Quantity
@@ -179,12 +174,11 @@ func (c *Config) Zone(n *corev1.Node) string { return c.Limits.Zone(n) }
 // Pool returns the node's pool, by the pool labels in the configuration's limits.
 func (c *Config) Pool(n *corev1.Node) string { return c.Limits.Pool(n) }
 
-// Zone returns the value of the node's zone label. It returns "" if the node has no such label:
-// then no limit of zones applies.
+// Zone returns the node's zone. "" means that no limit of zones applies.
 func (l Limits) Zone(n *corev1.Node) string { return n.Labels[l.ZoneLabel] }
 
-// Pool returns the value of the first pool label that the node has. It returns "" if the node has
-// none: then no limit of pools applies.
+// Pool returns the value of the first pool label that the node has. "" means that no limit of pools
+// applies.
 func (l Limits) Pool(n *corev1.Node) string {
 	for _, label := range l.PoolLabels {
 		if v := n.Labels[label]; v != "" {

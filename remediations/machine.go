@@ -8,15 +8,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// maxMachine is the greatest length of a machine's name in the history.
 const maxMachine = 256
 
 // MachineOf returns the name of the Node's machine: the spec.providerID, which stays the same when
 // the machine registers again. Without a providerID it is the Node's UID.
 func MachineOf(n *corev1.Node) string { return Machine(string(n.UID), n.Spec.ProviderID) }
 
-// Machine returns the same name as MachineOf, from a UID and a spec.providerID. It hashes a long
-// providerID.
+// Machine returns the same name as MachineOf. A long providerID is hashed.
 func Machine(uid, providerID string) string {
 	switch {
 	case providerID == "":
@@ -37,10 +35,9 @@ func SameMachine(uid, providerID string, n *corev1.Node) bool {
 	return uid == string(n.UID)
 }
 
-// IsMachine reports whether the Node's machine has this name, in the form of MachineOf. The Node's
-// UID is also accepted as the name, because the name may come from a time before the Node had a
-// spec.providerID. An empty name is always accepted, because earlier versions did not record the
-// machine.
+// IsMachine reports whether the Node's machine has this name, as MachineOf returns it. The UID also
+// matches, because the name may come from a time before the Node had a providerID. An empty name
+// matches, because earlier versions did not record the machine.
 func IsMachine(n *corev1.Node, machine string) bool {
 	own := MachineOf(n)
 	return machine == "" || own == "" || machine == own || machine == string(n.UID)
@@ -49,10 +46,9 @@ func IsMachine(n *corev1.Node, machine string) bool {
 // Machine returns the name of the intent's machine, in the form of MachineOf.
 func (i *Intent) Machine() string { return Machine(i.UID, i.ProviderID) }
 
-// speaksOf reports whether the record under the annotation key is about the Node's present machine.
-// It returns false if the record is about an earlier machine with the same Node name. The record's
-// intent names the machine. If the record has no intent, speaksOf returns false only if the repair
-// continues a repair of an earlier machine.
+// speaksOf reports whether the record is about the Node's present machine, and not about an earlier
+// one with the same Node name. Without an intent, only a repair that continues one of an earlier
+// machine is known to be about another.
 func (j Journal) speaksOf(r *Record, n *corev1.Node, key string) bool {
 	i := r.Intent
 	switch {
@@ -66,8 +62,7 @@ func (j Journal) speaksOf(r *Record, n *corev1.Node, key string) bool {
 	return SameMachine(i.UID, i.ProviderID, n)
 }
 
-// readHistory decodes the history into History, the repairs of the Node's machine, and Past, the
-// repairs of earlier machines that had a Node of this name.
+// Past gets the repairs of earlier machines that had a Node of this name.
 func (j *Journal) readHistory(n *corev1.Node) {
 	for _, e := range DecodeHistory(n.Annotations[HistoryKey]) {
 		if IsMachine(n, e.Machine) {
@@ -78,7 +73,7 @@ func (j *Journal) readHistory(n *corev1.Node) {
 	}
 }
 
-// forgetCancels clears Alert.Cancelled if the cancelled repair was one of an earlier machine.
+// The cancelled repair was one of an earlier machine.
 func (j *Journal) forgetCancels() {
 	for _, e := range j.Past {
 		for i := range j.Alerts {
@@ -89,7 +84,7 @@ func (j *Journal) forgetCancels() {
 	}
 }
 
-// Whole returns the whole history as Drydock writes it: the repairs of earlier machines come last.
+// Whole returns the whole history as it is written: the repairs of earlier machines come last.
 func (j Journal) Whole() []Entry { return j.Rewritten(j.History) }
 
 // Rewritten returns the whole history, with own in place of the repairs of the Node's machine.
@@ -100,9 +95,9 @@ func (j Journal) Rewritten(own []Entry) []Entry {
 	return slices.Concat(own, j.Past)
 }
 
-// HasEnded reports whether the history shows that the record's repair has ended. If so, another
-// program has restored an old record. HasEnded returns false for an exhausted repair, which is
-// correctly both on record and in the history.
+// HasEnded reports whether the history shows that the record's repair has ended: then another
+// program has restored an old record. An exhausted repair is correctly both on record and in the
+// history.
 func (j Journal) HasEnded(r *Record) bool {
 	for _, e := range j.Whole() {
 		if e.ID == r.ID && (e.Outcome != OutcomeExhausted || r.Phase != PhaseExhausted) {

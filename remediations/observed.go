@@ -9,36 +9,33 @@ import (
 
 // Survey is a provider's answer about a machine before a step on it.
 type Survey struct {
-	// Step is the step that the provider was asked about.
 	Step StepOn
 	// Provider is the name of the provider that answered. At is the time of the answer.
 	Provider string
 	At       time.Time
-	// Before has facts that the provider needs for its proof after the step. It is stored with the
-	// intent.
+	// Facts that the provider needs for its proof after the step.
 	Before Before
-	// Evidence has the last lines of the host's log about the service that the step restarts.
+	// The last lines of the host's log about the service that the step restarts.
 	Evidence string
-	// Trouble is why the provider would refuse the step, or why it gave no answer. It is empty if
-	// nothing prevents the step.
+	// Why the provider would refuse the step, or gave no answer. Empty if nothing prevents the
+	// step.
 	Trouble string
-	// Fleetwide reports that Trouble concerns every machine of the provider.
+	// Trouble concerns every machine of the provider.
 	Fleetwide bool
-	// Unreached reports that the provider gave no usable answer, so that Trouble is not a refusal.
+	// The provider gave no usable answer, so Trouble is not a refusal.
 	Unreached bool
-	// OutSince is when the provider began to give no answer about any machine. It is set only if both
-	// Unreached and Fleetwide are true.
+	// When the provider began to give no answer about any machine. Set only if both Unreached and
+	// Fleetwide are true.
 	OutSince time.Time
-	// Reason is set if another system than the provider causes Trouble. It is then the reason of
-	// the hold: the repair waits, and the plan does not continue with another step. Reason is empty
-	// if the provider causes Trouble.
+	// Set if another system than the provider causes Trouble: the repair is then held for this
+	// reason, and the plan does not continue with another step.
 	Reason Reason
-	// Again is how long to wait after Trouble before the provider is asked again.
+	// How long to wait until the provider is asked again.
 	Again time.Duration
 }
 
-// Alone reports whether the provider gave no usable answer about this machine, and this problem is
-// not known to concern all of the provider's machines.
+// Alone reports whether the provider gave no usable answer about this machine, and perhaps about
+// this one only.
 func (s *Survey) Alone() bool { return s.Unreached && !s.Fleetwide && s.Reason == "" }
 
 // NodeFacts are the facts of a Node that a step's proof compares with the intent.
@@ -47,12 +44,11 @@ type NodeFacts struct{ BootID, UID, ProviderID string }
 // RolePrefix is the prefix of the label and of the taint that show a node's role.
 const RolePrefix = "node-role.kubernetes.io/"
 
-// etcdRole is the label of a node with an etcd member, in distributions that have separate roles
-// (RKE, RKE2, K3s). Control-plane nodes of kubeadm have an etcd member without this label.
+// The label of a node with an etcd member in RKE, RKE2 and K3s, which have separate roles.
+// kubeadm's control-plane nodes have an etcd member without it.
 const etcdRole = RolePrefix + "etcd"
 
-// controlPlaneRoles are the labels of control-plane nodes and of etcd nodes. RKE writes
-// "controlplane" as one word.
+// RKE writes "controlplane" as one word.
 var controlPlaneRoles = []string{
 	RolePrefix + "control-plane", RolePrefix + "master", RolePrefix + "controlplane", etcdRole,
 }

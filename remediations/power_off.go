@@ -7,10 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// powerOff switches the machine off through its provider and leaves it off. When the provider
-// confirms that the machine is off, Drydock sets the out-of-service taint, so that Kubernetes
-// releases the node's pods and volumes. The step cures no node, so its proof always fails, and the
-// plan continues.
+// powerOff switches the machine off and leaves it off. When the provider confirms this, the
+// out-of-service taint makes Kubernetes release the node's pods and volumes. The step cures no
+// node, so its proof always fails, and the plan continues.
 var powerOff = Remediation{
 	Name: "powerOff", Verb: "switch off", Disruptive: true, Once: true, LooksFirst: true, Restarts: true, PowersOff: true, Wait: 5 * time.Minute, Attempts: 1,
 	Invasive: 9,
@@ -54,8 +53,8 @@ func switchedOff(undo []Undo, of func(Undo) bool) *Undo {
 	return nil
 }
 
-// Due reports whether Drydock may undo the change on the Node now. The out-of-service taint of a
-// machine that was switched off stays until the machine has booted and its node is Ready.
+// Due reports whether the change may be undone now. The out-of-service taint of a machine that was
+// switched off stays until the machine has booted and its node is Ready.
 func (u Undo) Due(n *corev1.Node) bool {
 	boot := n.Status.NodeInfo.BootID
 	return u.BootID == "" || (Ready(n) && boot != "" && boot != u.BootID)

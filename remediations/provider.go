@@ -16,32 +16,29 @@ import (
 type Provider struct {
 	// Name is the provider's key in the configuration.
 	Name string
-	// Steps are the names of the remediations that the provider carries out.
+	// The remediations that the provider carries out.
 	Steps []string
-	// Scheme is the prefix of the spec.providerID of the provider's Nodes, for example civo://. If
-	// it is empty, the providerID does not matter.
+	// The prefix of the spec.providerID of the provider's Nodes, for example civo://. Empty means
+	// any.
 	Scheme string
-	// NodeSelector selects the provider's Nodes by their labels. If it is set, their
-	// spec.providerID does not matter. If it is nil, Names or Scheme selects the Nodes.
+	// Selects the Nodes by labels; their providerID then does not matter. Nil means that Names or
+	// Scheme selects them.
 	NodeSelector k8slabels.Selector
-	// Names has the names of the provider's Nodes, if the configuration lists them all. The provider
-	// serves no other Node. If it is nil, there is no such list.
+	// The provider serves no other Node. Nil means that there is no such list.
 	Names map[string]bool
-	// Users are the Kubernetes user names of the provider's system when it changes a Node during a
-	// step. If the list is nil, the system changes no Node.
+	// The Kubernetes users that change a Node during a step of the provider. Nil if it changes no
+	// Node.
 	Users []string
-	// Concurrent is how many repairs may use the provider at the same time. Zero means any number.
-	// The limits of the fleet apply as well.
+	// How many repairs may use the provider at the same time, besides the fleet's limits. Zero
+	// means any number.
 	Concurrent int
-	// Drains reports whether the provider's system drains a Node itself before it replaces the
-	// machine. The plan then skips its own drain.
+	// The provider's system drains a Node itself before it replaces the machine, so the plan skips
+	// its own drain.
 	Drains bool
-	// PromisesNone reports whether the provider's system replaces a deleted machine only if the
-	// cluster needs another one.
+	// The provider's system replaces a deleted machine only if the cluster needs another one.
 	PromisesNone bool
 }
 
-// maxProviderName is the greatest length of a provider's name in a record.
 const maxProviderName = 63
 
 // Serves describes in messages which Nodes the provider serves.
@@ -62,11 +59,8 @@ func (p *Provider) Serves() string {
 	return "any Node"
 }
 
-// These constants are how strongly a provider claims a Node, the weakest first. With
-// claimsSelected, the provider's selector or list of names has the Node. With claimsScheme, the
-// Node's providerID has the provider's scheme. With claimsAny, the provider has no such
-// restriction, or the Node has no providerID. A provider with a scheme then finds the machine in
-// another way, or refuses the step.
+// How strongly a provider claims a Node, the weakest first. A provider with a scheme also claims a
+// Node without a providerID: it then finds the machine in another way, or refuses the step.
 const (
 	claimsNot = iota
 	claimsAny
@@ -92,8 +86,8 @@ func (p *Provider) claims(n *corev1.Node) int {
 	return claimsNot
 }
 
-// Claimants returns the names of the step's providers that claim the Node most strongly. In a
-// correct configuration there is exactly one.
+// Claimants returns the names of the step's providers that claim the Node most strongly: exactly
+// one in a correct configuration.
 func (c *Config) Claimants(step string, n *corev1.Node) (best []string) {
 	strongest := claimsAny
 	for i := range c.Providers {
@@ -111,9 +105,8 @@ func (c *Config) Claimants(step string, n *corev1.Node) (best []string) {
 	return best
 }
 
-// ProviderOf returns the name of the provider that carries out the step on the Node. If no provider
-// serves the Node, or more than one does, name is empty and against is the reason. Both are empty
-// if the step needs no provider: for example, Drydock itself carries out a drain.
+// ProviderOf returns the provider that carries out the step on the Node. If none or several serve
+// the Node, name is empty and against is the reason. Both are empty if the step needs no provider.
 func (c *Config) ProviderOf(step string, n *corev1.Node) (name, against string) {
 	best := c.Claimants(step, n)
 	if len(best) == 1 {
@@ -134,10 +127,9 @@ func (c *Config) ProviderOf(step string, n *corev1.Node) (name, against string) 
 	return "", fmt.Sprintf("%s each serve Node %s for the step %s, so Drydock calls none of them; give one of them a nodeSelector. The Node's spec.providerID is %.200q, and %s", strings.Join(best, " and "), n.Name, step, n.Spec.ProviderID, strings.Join(has, ", "))
 }
 
-// ProviderAhead returns the first provider in the plan, beginning with the step at index. It
-// returns "" if no provider has a limit, or if no remaining step has a provider. A repair counts
-// against the limit of this provider from the start. Otherwise Drydock could drain the node and
-// then wait for the provider.
+// ProviderAhead returns the first provider in the rest of the plan, or "". A repair counts against
+// this provider's limit from the start. Otherwise the node could be drained and then wait for the
+// provider.
 func (c *Config) ProviderAhead(p *Policy, index int, n *corev1.Node) string {
 	if p == nil || !slices.ContainsFunc(c.Providers, func(p Provider) bool { return p.Concurrent > 0 }) {
 		return ""
@@ -160,8 +152,8 @@ func (c *Config) ConcurrentOf(provider string) int {
 	return c.Providers[i].Concurrent
 }
 
-// Several reports whether more than one provider is configured for the step. If so, the record must
-// name the provider that was called.
+// Several reports whether more than one provider is configured for the step, so that the record
+// must name the one that was called.
 func (c *Config) Several(step string) bool {
 	n := 0
 	for _, p := range c.Providers {
@@ -172,8 +164,8 @@ func (c *Config) Several(step string) bool {
 	return n > 1
 }
 
-// ProviderOfIntent returns the name of the provider that was called for the intent's step. It does
-// not need the Node, which may no longer exist.
+// ProviderOfIntent returns the provider that was called for the intent's step, also when the Node
+// no longer exists.
 func (c *Config) ProviderOfIntent(step string, i *Intent) string {
 	if i.Provider != "" {
 		return i.Provider
@@ -203,16 +195,16 @@ func (c *Config) NeedsProvider(s Step, n *corev1.Node) bool {
 	return of.Once && c.Provides(s) && (of.Refuses == nil || of.Refuses(n) == "")
 }
 
-// AsksFirst reports whether Drydock asks other systems before it writes the step's intent: the
-// step's provider, or the other repair systems of a shared node.
+// AsksFirst reports whether other systems are asked before the step's intent is written: the
+// provider, or the other repair systems of a shared node.
 func (c *Config) AsksFirst(step string) bool {
 	of := c.Remediation(step)
 	return of.LooksFirst || c.Reserves && of.Disruptive
 }
 
-// WorkersOf returns the Kubernetes users of the providers that replace this Node's machine. It
-// returns none if the repair in flight has not issued the replacement of this Node. The webhook
-// allows changes of the Node by these users, because the changes are part of the step.
+// WorkersOf returns the Kubernetes users of the providers that replace this Node's machine, if the
+// repair has issued that. The webhook allows their changes of the Node, because they are part of
+// the step.
 func (c *Config) WorkersOf(r *Record, n *corev1.Node) (users []string) {
 	if !c.Remediation(r.Step.Name).Replaces || r.Intent.UID != string(n.UID) {
 		return nil
@@ -225,8 +217,8 @@ func (c *Config) WorkersOf(r *Record, n *corev1.Node) (users []string) {
 	return users
 }
 
-// These are the waits before Drydock asks a provider again why a step cannot be made. AskPassing is
-// for an obstacle that ends by itself, AskMended for one that a person must remove.
+// The waits before a provider is asked again: for an obstacle that ends by itself, and for one that
+// a person must remove.
 const (
 	AskPassing = 30 * time.Second
 	AskMended  = 5 * time.Minute

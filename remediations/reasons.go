@@ -74,9 +74,9 @@ var Reasons = []Reason{
 	ReasonLeaderHeld, ReasonLeaderUnknown, ReasonAPIServerUnknown,
 }
 
-// Fleetwide reports whether the reason concerns all nodes, and not one node or its alert. An
-// example is an outage of Alertmanager. Such a reason may hold a thousand repairs at the same time.
-// So Drydock writes it once into the ledger, and not on every Node.
+// Fleetwide reports whether the reason concerns all nodes, for example an outage of Alertmanager.
+// It may hold a thousand repairs at once, so it is written once into the ledger, and not on every
+// Node.
 func (r Reason) Fleetwide() bool {
 	switch r {
 	case ReasonBlind, ReasonWritesDenied, ReasonStoreWentBack, ReasonFleetUnhealthy, ReasonCommonCause, ReasonOutsideWindow, ReasonPolicyFailing, ReasonControlPlaneBusy, ReasonAtLimit:

@@ -11,11 +11,9 @@ import (
 // RecordVersion is the version of the format of Drydock's annotations and of the ledger.
 const RecordVersion = 1
 
-// idLength is the length of a repair's id.
 const idLength = 6
 
-// maxPolicyName is the greatest length of Record.Policy: a policy's name, or "remediation/" and the
-// name of a requested remediation.
+// A policy's name, or "remediation/" and the name of a requested remediation.
 const maxPolicyName = 512
 
 // MaxRecordBytes is the greatest length of a record's JSON text. Drydock never writes a longer one.
@@ -25,9 +23,8 @@ const MaxRecordBytes = 8 << 10
 type Phase string
 
 const (
-	// PhasePending means that an alert or a request matched, and that no step is under way. A guard
-	// holds the repair, or the repair is between two attempts. The repair does not count against the
-	// limits (it has no slot in the ledger), and the webhook allows all changes of the node.
+	// PhasePending means that no step is under way: the repair is held, or between two attempts. It
+	// does not count against the limits, and the webhook allows all changes of the node.
 	PhasePending Phase = "Pending"
 	// PhaseActing means that the intent is written, and that the call is under way or comes next.
 	PhaseActing Phase = "Acting"
@@ -53,69 +50,60 @@ const (
 	CallUnknown CallOutcome = "unknown"
 )
 
-// Record is a repair under way, as an annotation of the Node stores it. The annotation's key is
-// RepairPrefix and the target: see KeyOf. Times are RFC 3339, in UTC.
+// Record is a repair under way, as an annotation of the Node stores it (see KeyOf). Times are RFC
+// 3339, in UTC.
 type Record struct {
 	V      int    `json:"v"`
 	ID     string `json:"id"`
 	Policy string `json:"policy"`
 	Cause  Cause  `json:"cause"`
-	// Plan is the digest of the plan and the machine that a person must approve: see
-	// Policy.Approved. It is empty if the policy needs no approval.
+	// The digest of what a person must approve: see Policy.Approved. Empty if the policy needs no
+	// approval.
 	Plan string `json:"plan,omitempty"`
-	// Target is the target's name, for a kind without a field of its own in the record. It is empty
-	// for nodes, sidecars (Pod) and locations (Location).
-	Target string `json:"target,omitempty"`
-	// Pod is the pod whose sidecar is under repair.
-	Pod *Pod `json:"pod,omitempty"`
-	// Location is the mesh location whose leader is under repair.
+	// Empty for nodes, sidecars (Pod) and locations (Location).
+	Target   string `json:"target,omitempty"`
+	Pod      *Pod   `json:"pod,omitempty"`
 	Location string `json:"location,omitempty"`
-	// Moves are the changes of the location's leadership that the repair has requested, oldest first.
+	// The changes of the location's leadership that were requested, oldest first.
 	Moves []Move `json:"moves,omitempty"`
-	// Back is when Drydock began to give the mesh leadership back to the earlier leader. It is nil if
-	// Drydock has not begun that.
+	// When the mesh leadership began to return to the earlier leader. Nil if it has not.
 	Back *time.Time `json:"back,omitempty"`
-	// Also are the fingerprints of other alerts of the node that fired when the record was last
-	// written. While this repair runs, they cause no repair. An alert that still fires afterwards
-	// causes a repair of its own.
+	// Fingerprints of other alerts of the node. While this repair runs, they cause no repair; one
+	// that still fires afterwards causes its own.
 	Also []string `json:"also,omitempty"`
-	// After is the earlier repair that this one continues, because its alert returned, or nil.
+	// The earlier repair that this one continues, because its alert returned.
 	After *After `json:"after,omitempty"`
 	Phase Phase  `json:"phase"`
-	// Step is the current attempt of a step. In the phase Pending it is the next attempt.
-	Step StepRef `json:"step"`
-	// Done are the attempts already issued, oldest first.
+	// In the phase Pending it is the next attempt.
+	Step StepRef  `json:"step"`
 	Done Attempts `json:"done,omitempty"`
-	// Began is when the repair was first recorded. Since is when its present phase began. Deadline is
-	// the latest end of that phase.
+	// Since is when the present phase began. Deadline is the latest end of that phase.
 	Began    time.Time `json:"began"`
 	Since    time.Time `json:"since"`
 	Deadline time.Time `json:"deadline"`
-	// Intent is the last attempt that was issued.
+	// The last attempt that was issued.
 	Intent *Intent `json:"intent,omitempty"`
-	// Hold says what holds the next step.
-	Hold *Hold `json:"hold,omitempty"`
-	// Passed are the steps of the plan that Drydock left out.
+	Hold   *Hold   `json:"hold,omitempty"`
+	// The steps of the plan that were left out.
 	Passed []Passed `json:"passed,omitempty"`
-	// Evidence has the last lines of the host's log from before a step on the host.
+	// The last lines of the host's log from before a step on the host.
 	Evidence string `json:"evidence,omitempty"`
-	// Note describes the progress of a step under way, and what blocks the step.
+	// The progress of a step under way, and what blocks the step.
 	Note string `json:"note,omitempty"`
-	// Unreached is how many calls in a row for the next attempt did not reach the provider.
+	// How many calls in a row for the next attempt did not reach the provider.
 	Unreached int `json:"unreached,omitempty"`
-	// Alone counts the latest failed calls that failed because of this machine only. Unreached
-	// counts these calls, too. A call that fails because of the whole provider sets Alone to zero.
+	// The latest failed calls that failed because of this machine only. Unreached counts them, too.
+	// A call that fails because of the whole provider sets this to zero.
 	Alone int `json:"alone,omitempty"`
-	// Undo are Drydock's changes to the Node that Drydock must undo.
-	Undo []Undo `json:"undo,omitempty"`
-	// Silence is the id of the silence that Drydock created for this repair.
+	// The changes to the Node that must be undone.
+	Undo    []Undo `json:"undo,omitempty"`
 	Silence string `json:"silence,omitempty"`
-	// WellSince is when the node of an exhausted repair became well. Zero means that it is not well,
-	// or that this is not proven yet.
+	// When the node of an exhausted repair became well. Zero means that it is not well, or that
+	// this is not proven yet.
 	WellSince time.Time `json:"wellSince,omitzero"`
 }
 
-// Cause is what caused the repair: an alert, by its fingerprint, or a person's request.
+// Cause is what caused the repair: an alert (its fingerprint) or a person's request.
 type Cause struct {
 	Alert   string `json:"alert,omitempty"`
 	Request string `json:"request,omitempty"`
@@ -128,8 +116,7 @@ func (c Cause) String() string {
 	return "alert " + c.Alert
 }
 
-// StepRef names one attempt of one step of the plan: the step's index from 0, its name, and the
-// attempt's number from 1.
+// StepRef names one attempt of one step of the plan. Index counts from 0, Attempt from 1.
 type StepRef struct {
 	Index   int    `json:"index"`
 	Name    string `json:"name"`
@@ -138,40 +125,38 @@ type StepRef struct {
 
 func (s StepRef) String() string { return fmt.Sprintf("%s:%d", s.Name, s.Attempt) }
 
-// Intent is one attempt of a step. Drydock writes it into the record before it makes the call.
-// After a restart, an intent without an outcome counts as a call that was made.
+// Intent is one attempt of a step, recorded before the call is made. After a restart, an intent
+// without an outcome counts as a call that was made.
 type Intent struct {
-	// ID is the id of the attempt: the repair's id, the step's index and the attempt's number. Each
-	// call has its own id.
+	// The repair's id, the step's index and the attempt's number. Each call has its own id.
 	ID string    `json:"id"`
 	At time.Time `json:"at"`
-	// BootID, UID and ProviderID are facts of the machine before the call. The proof compares them
-	// with the facts afterwards. For a sidecar, UID is the pod's.
+	// The machine before the call. The proof compares these with the facts afterwards. For a
+	// sidecar, UID is the pod's.
 	BootID     string `json:"bootID,omitempty"`
 	UID        string `json:"uid,omitempty"`
 	ProviderID string `json:"providerID,omitempty"`
-	// GPUs is how many GPUs the machine had before the fault. Zero means unknown.
+	// How many GPUs the machine had before the fault. Zero means unknown.
 	GPUs int `json:"gpus,omitempty"`
-	// Started is the start time of the sidecar's container before the call. Zero means unknown. If
-	// the container starts again, the sidecar needs a new approval, even in the same pod.
+	// The start of the sidecar's container before the call. Zero means unknown. If the container
+	// starts again, the sidecar needs a new approval, even in the same pod.
 	Started time.Time `json:"started,omitzero"`
-	// Task is the id of the task that is sent to the sidecar. Each attempt has a new one, because a
-	// sidecar ignores an id that it knows.
+	// The task that is sent to the sidecar. Each attempt has a new one, because a sidecar ignores
+	// an id that it knows.
 	Task string `json:"task,omitempty"`
-	// Successor is the node that becomes the leader of the location.
+	// The node that becomes the leader of the location.
 	Successor string      `json:"successor,omitempty"`
 	Outcome   CallOutcome `json:"outcome,omitempty"`
-	// Why is the provider's message, if the outcome is not accepted.
+	// The provider's message, if the outcome is not accepted.
 	Why string `json:"why,omitempty"`
-	// SpentSeconds is how long earlier, interrupted runs of a repeatable step took.
+	// How long earlier, interrupted runs of a repeatable step took.
 	SpentSeconds int `json:"spentSeconds,omitempty"`
-	// Provider is the name of the provider that was called, if several are configured for the step.
+	// The provider that was called, if several are configured for the step.
 	Provider string `json:"provider,omitempty"`
-	// Before has the facts that the provider found before the step and needs for its proof.
+	// Facts from before the step that the provider needs for its proof.
 	Before Before `json:"before,omitempty"`
-	// Zone, Pool and ControlPlane are the node's zone, pool and role when Drydock drained the node.
-	// The repair counts against the limits of this zone, pool and role until it ends, even if the
-	// node's labels change. The fields are empty if the repair drained nothing.
+	// The node's zone, pool and role when it was drained. The repair counts against their limits
+	// until it ends, even if the node's labels change. Empty if nothing was drained.
 	Zone         string `json:"zone,omitempty"`
 	Pool         string `json:"pool,omitempty"`
 	ControlPlane bool   `json:"controlPlane,omitempty"`
@@ -183,14 +168,13 @@ type Hold struct {
 	Message string     `json:"message"`
 	Since   time.Time  `json:"since"`
 	Until   *time.Time `json:"until,omitempty"`
-	// Alone reports that the provider has given no answer about this machine since the time Since.
-	// In this time it was never known to be unreachable for all machines. The plan may continue
-	// with another step only if Alone is true.
+	// The provider has given no answer about this machine since the time Since, and was never known
+	// to be unreachable for all machines. Only then may the plan continue with another step.
 	Alone bool `json:"alone,omitempty"`
 }
 
-// Concern names the part of the fleet that a fleet-wide hold is about: one policy, or the nodes of
-// one zone or pool. If all fields are empty, the hold is about every node.
+// Concern is what a fleet-wide hold is about: one policy, or the nodes of one zone or pool. If all
+// fields are empty, it is about every node.
 type Concern struct {
 	Policy string `json:"policy,omitempty"`
 	Zone   string `json:"zone,omitempty"`
@@ -203,14 +187,14 @@ type Undo struct {
 	Kind string    `json:"kind"`
 	Key  string    `json:"key,omitempty"`
 	At   time.Time `json:"at"`
-	// BootID is set for the out-of-service taint of a machine that Drydock switched off. It is the
-	// machine's last boot ID: see Due.
+	// The last boot ID of a machine that Drydock switched off, for its out-of-service taint: see
+	// Due.
 	BootID string `json:"bootID,omitempty"`
 }
 
-// These are the values of Undo.Kind. To undo UndoCordon, Drydock resets spec.unschedulable. To undo
-// UndoTaint or UndoAnnotation, it removes the taint or the annotation with the key in Key. To undo
-// UndoLeader, it takes the mesh leadership back from the node in Key.
+// The values of Undo.Kind. UndoCordon resets spec.unschedulable, UndoTaint and UndoAnnotation
+// remove the taint or annotation in Key, and UndoLeader takes the mesh leadership back from the
+// node in Key.
 const (
 	UndoCordon = "cordon"
 	UndoTaint  = "taint"
@@ -220,15 +204,14 @@ const (
 	UndoLeader = "leader"
 )
 
-// Set reports whether t is the taint that Drydock set and recorded: it has the same key and the
-// same time. managedFields cannot show who set a taint, because all taints are one field there. A
-// taint that kubectl set has no time. Set compares whole seconds, because the API server stores no
-// fractions.
+// Set reports whether t is the taint that Drydock recorded, by key and time. managedFields cannot
+// show who set a taint, because all taints are one field there. A taint that kubectl set has no
+// time. The API server stores whole seconds.
 func (u Undo) Set(t corev1.Taint) bool {
 	return u.Kind == UndoTaint && t.Key == u.Key && t.TimeAdded != nil && t.TimeAdded.Unix() == u.At.Unix()
 }
 
-// Clone returns a deep copy of the record, so that a change of the copy leaves the original as is.
+// Clone returns a deep copy of the record.
 func (r *Record) Clone() *Record {
 	c := *r
 	c.Done = append(Attempts(nil), r.Done...)
@@ -260,8 +243,8 @@ func (r *Record) Clone() *Record {
 }
 
 // DecodeRecord decodes and checks a record. It returns an error for a text that this version would
-// not have written. Then Drydock holds the node's repairs for the reason RecordMalformed, and
-// Drydock does not change the text until a person resets the node.
+// not have written. The node's repairs are then held for the reason RecordMalformed, and the text
+// stays until a person resets the node.
 func (g Registry) DecodeRecord(value string) (*Record, error) {
 	if len(value) > MaxRecordBytes {
 		return nil, fmt.Errorf("the record has %d bytes, Drydock writes at most %d", len(value), MaxRecordBytes)
@@ -357,14 +340,14 @@ func (r *Record) Validate(g Registry) error {
 // still runs, this can destroy data.
 const OutOfServiceTaint = "node.kubernetes.io/out-of-service"
 
-// Passed is a step of the plan that the repair leaves out, and why.
+// Passed is a step of the plan that was left out, and why.
 type Passed struct {
 	Index int    `json:"index"`
 	Name  string `json:"name"`
 	Why   string `json:"why"`
 }
 
-// After names the earlier repair that a record continues, because the alert returned. Step is that
+// After is the earlier repair that a record continues, because the alert returned. Step is that
 // repair's last attempt, and Steps are all of its attempts.
 type After struct {
 	ID    string   `json:"id"`

@@ -2,8 +2,8 @@ package remediations
 
 import "slices"
 
-// Encode returns the record's JSON text, the value of its annotation. If the text would be longer
-// than MaxRecordBytes, Encode shortens the parts that only inform people. It keeps everything that
+// Encode returns the record as JSON, the value of its annotation. If it would be longer than
+// MaxRecordBytes, Encode shortens the parts that only inform people, and keeps everything that
 // decisions depend on.
 func (r *Record) Encode() string {
 	text := EncodeJSON(r)
@@ -43,8 +43,7 @@ func withoutWords(r *Record) {
 
 func withoutOthers(r *Record) { r.Also = nil }
 
-// withFewerAttempts keeps only the last attempts, at most `most` of them. If the node was drained,
-// it also keeps a drain.
+// withFewerAttempts also keeps a drain, if the node was drained.
 func withFewerAttempts(most int) func(*Record) {
 	return func(r *Record) {
 		if len(r.Done) <= most {

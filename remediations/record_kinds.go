@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// LocationKey is the annotation key of the repair of a mesh location. The record is on the Node
-// that led the location when the repair began.
+// LocationKey is the annotation key of the repair of a mesh location, on the Node that led the
+// location when the repair began.
 const LocationKey = RepairPrefix + "leader"
 
 const (
@@ -22,37 +22,33 @@ const (
 	MaxLocation = 253
 )
 
-// BackFor is how long Drydock tries to give the leadership back after a repair. It includes the
-// time of holds by guards.
+// BackFor is how long Drydock tries to give the leadership back after a repair, including the time
+// of holds.
 const BackFor = time.Hour
 
-// LocationLimits limit the moves of a mesh location's leadership to another node. They are
-// independent of the limits for nodes.
+// LocationLimits limit the moves of a mesh location's leadership, apart from the limits for nodes.
 type LocationLimits struct {
-	// Concurrent is how many locations may be under repair at the same time.
 	Concurrent int
-	// PerLocation is the shortest time between two repairs of one location. It is counted from the
-	// last move of the first repair to the first move of the second.
+	// From the last move of one repair of a location to the first move of the next.
 	PerLocation time.Duration
 }
 
-// Move is one change of the leadership of a mesh location, from one node to another. Drydock
-// records it before it changes anything.
+// Move is one change of the leadership of a mesh location. It is recorded before anything is
+// changed.
 type Move struct {
 	Location string `json:"location"`
 	From     string `json:"from"`
 	To       string `json:"to"`
-	// Before has the earlier values of the leader annotation. The keys are the names of the nodes that
-	// the move changes. A null value means that the node did not have the annotation.
+	// The earlier values of the leader annotation, by node. Null means that the node did not have
+	// it.
 	Before map[string]*string `json:"before"`
-	// Refused reports that the provider refused the move, so there is nothing to undo. It is not set
-	// for the last move of a repair, whose outcome is in the intent.
+	// The provider refused the move, so there is nothing to undo. Not set for the last move of a
+	// repair, whose outcome is in the intent.
 	Refused bool `json:"refused,omitempty"`
 }
 
-// ValidLocation reports whether name can be the name of a location: printable text that is not too
-// long. Drydock checks each name from an alert with this function before the name is used in a
-// look-up, a record or a message.
+// ValidLocation reports whether name can be the name of a location. Each name from an alert must
+// pass it before it is used in a look-up, a record or a message.
 func ValidLocation(name string) bool {
 	if name == "" || len(name) > MaxLocation || !utf8.ValidString(name) {
 		return false
@@ -80,7 +76,6 @@ func (m Move) Validate() error {
 	return nil
 }
 
-// validateMoves validates the fields of a record that are about mesh locations.
 func (r *Record) validateMoves(of Remediation) error {
 	leads := r.Location != ""
 	switch {
@@ -117,8 +112,7 @@ func (r *Record) validateMoves(of Remediation) error {
 	return nil
 }
 
-// Made returns the moves that changed the leadership or may have changed it. It leaves out refused
-// moves.
+// Made returns the moves that changed the leadership or may have changed it.
 func (r *Record) Made() (out []Move) {
 	for i, m := range r.Moves {
 		last := i == len(r.Moves)-1
@@ -130,8 +124,7 @@ func (r *Record) Made() (out []Move) {
 	return out
 }
 
-// Successors returns the names of the nodes that the repair made leaders or tried to make leaders,
-// in order.
+// Successors returns the nodes that the repair made leaders or tried to, in order.
 func (r *Record) Successors() []string {
 	var out []string
 	for _, m := range r.Moves {
@@ -140,11 +133,11 @@ func (r *Record) Successors() []string {
 	return out
 }
 
-// PutBackID returns the id of the attempt that gives the leadership back to the earlier leader.
+// PutBackID is the id of the attempt that gives the leadership back.
 func (r *Record) PutBackID() string { return r.ID + "-back" }
 
 // LeftAs returns the end of a sentence about a repair that ended early: which node leads the mesh
-// location now. It returns "" for a repair that has moved no leadership.
+// location now. It is "" if no leadership was moved.
 func (r *Record) LeftAs() string {
 	if len(r.Moves) == 0 {
 		return ""
@@ -152,14 +145,13 @@ func (r *Record) LeftAs() string {
 	return fmt.Sprintf("; location %s is still led by %s (before the repair: %s)", r.Location, r.Moves[len(r.Moves)-1].To, r.Moves[0].From)
 }
 
-// promoteLeader moves the leadership of a mesh location to another node of the location. Its proof
-// is that the new node leads and that the location answers again. Package targets/location checks
-// this proof.
+// promoteLeader's proof is that the new node leads and that the location answers again. Package
+// targets/location checks it.
 var promoteLeader = Remediation{
 	Name: "promote-leader", Verb: "move mesh leadership off", Disruptive: true, Once: true, Target: KindLocation, Wait: 3 * time.Minute, Attempts: 2, Invasive: 1,
 }
 
-// Pod names a pod. UID distinguishes it from earlier and later pods of the same name.
+// Pod names a pod. UID distinguishes it from other pods of the same name.
 type Pod struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
@@ -177,7 +169,6 @@ func PodNamed(name string) Pod {
 	return Pod{Namespace: namespace, Name: pod}
 }
 
-// validatePod validates the fields of a record that are about sidecars.
 func (r *Record) validatePod() error {
 	switch {
 	case r.Pod == nil:
@@ -190,11 +181,10 @@ func (r *Record) validatePod() error {
 	return nil
 }
 
-// sidecarPrefix is the prefix of the annotation keys of sidecars' records.
 const sidecarPrefix = RepairPrefix + string(KindSidecar) + "-"
 
-// SidecarKey returns the annotation key of the record of the pod's sidecar. It does not depend on
-// the pod's UID.
+// SidecarKey returns the annotation key of the record of the pod's sidecar, which does not depend
+// on the pod's UID.
 func SidecarKey(p Pod) string { return KeyOf(KindSidecar, p.String()) }
 
 // SidecarsInFlight returns the sidecar repairs in flight on a Node with these annotations.
@@ -210,10 +200,9 @@ func SidecarsInFlight(annotations map[string]string) (out []*Record) {
 	return out
 }
 
-// SidecarTakesPlace reports whether a sidecar's repair counts against limits.sidecars.concurrent.
-// It counts while it is in flight, but not longer than its step may take. Without this second
-// condition it could count for ever: if the Node has an unreadable record, Drydock ends no repair
-// on that Node.
+// SidecarTakesPlace reports whether a sidecar's repair counts against limits.sidecars.concurrent:
+// while it is in flight, but not longer than its step may take. Otherwise it could count for ever,
+// because no repair ends on a Node with an unreadable record.
 func (c *Config) SidecarTakesPlace(r *Record, now time.Time) bool {
 	if r == nil || !r.Phase.InFlight() {
 		return false
@@ -222,7 +211,6 @@ func (c *Config) SidecarTakesPlace(r *Record, now time.Time) bool {
 	return InFlightAt(from, until, now)
 }
 
-// markReady approves a sidecar that waits for an approval. The sidecar then lets its pod's main
-// container start. The step disrupts nothing. Its proof is that the sidecar itself answers that it
-// is ready. Package targets/sidecar checks this proof.
+// markReady approves a sidecar that waits for an approval, which then lets its pod's main container
+// start. The proof is the sidecar's own answer that it is ready. Package targets/sidecar checks it.
 var markReady = Remediation{Name: "mark-ready", Verb: "mark ready", Once: true, Target: KindSidecar, Wait: time.Minute, Attempts: 1}

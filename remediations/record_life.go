@@ -27,8 +27,8 @@ func (r *Record) Ended(o Outcome, why string, now time.Time) *Entry {
 	}
 }
 
-// Exhausted returns the record after the plan's last step has failed. The record stays on the Node
-// until a person resets the node, or until the node has been well for the policy's EndWhenWell.
+// Exhausted returns the record after the plan's last step has failed. It stays on the Node until a
+// person resets the node, or until the node has been well for the policy's EndWhenWell.
 func (r *Record) Exhausted(now time.Time) *Record {
 	c := r.Clone()
 	c.Phase, c.Since, c.Deadline, c.Hold, c.Note = PhaseExhausted, Instant(now), time.Time{}, nil, ""
@@ -36,11 +36,9 @@ func (r *Record) Exhausted(now time.Time) *Record {
 	return c
 }
 
-// Holds reports whether Drydock must replace the record r on the Node by pending, which has the
-// hold. A change of the phase must be written. A new hold of only this node must be written, too. A
-// fleet-wide hold is usually not written, because a thousand nodes may have it at the same time. It
-// is written if the Node shows another hold without an end, because people would take that hold for
-// the present one.
+// Holds reports whether pending, with the hold, must replace the record r on the Node. A fleet-wide
+// hold is usually not written, because a thousand nodes may have it at the same time. It is written
+// over another hold without an end, because people would take that one for the present one.
 func (r *Record) Holds(pending *Record, hold *Hold, fleetwide bool) bool {
 	if r != nil && r.Phase != pending.Phase {
 		return true
@@ -49,9 +47,8 @@ func (r *Record) Holds(pending *Record, hold *Hold, fleetwide bool) bool {
 		if r == nil || r.ID != pending.ID || r.Hold == nil {
 			return false
 		}
-		// The provider's trouble now concerns all machines. So the record must no longer say that it
-		// concerns this machine alone. Otherwise the next leader would continue the count of this
-		// machine's failures.
+		// The trouble now concerns all machines. If the record still said otherwise, the next
+		// leader would continue the count of this machine's failures.
 		if (r.Hold.Alone || r.Alone > pending.Alone) && (hold.Reason == ReasonProviderUnreachable || hold.Reason == ReasonProviderAbsent) {
 			return true
 		}
@@ -80,7 +77,7 @@ func (h *Hold) Words() string {
 	return h.Message
 }
 
-// same reports whether both holds have the same reason and end. The messages may differ.
+// same ignores the messages.
 func (h *Hold) same(o *Hold) bool {
 	if h == nil || o == nil {
 		return h == o
@@ -89,9 +86,8 @@ func (h *Hold) same(o *Hold) bool {
 	return h.Reason == o.Reason && h.Alone == o.Alone && untilSame
 }
 
-// LastDone returns the attempt that was issued last: the record's Step if the intent is for that
-// step, and otherwise the last one in Done. If Done is empty, it returns Step, because earlier
-// versions did not add repeatable steps to Done.
+// LastDone returns the attempt that was issued last. If Done is empty, it returns Step, because
+// earlier versions did not add repeatable steps to Done.
 func LastDone(r *Record) Attempt {
 	if len(r.Done) == 0 || r.Intent.Of(r, r.Step) {
 		return r.Step.Issued()
@@ -117,22 +113,21 @@ func (r *Record) Spent(c *Config, p *Policy, ref StepRef) bool {
 	return ref.Index < a.Step.Index || (ref.Index == a.Step.Index && ref.Attempt <= a.Step.Attempt)
 }
 
-// Observes reports whether the repair exists only in observe mode: Drydock has done nothing, and
-// the reason Observing holds the first step. Such a record counts against the limits until
-// Config.WouldUntil. It only holds other records in observe mode.
+// Observes reports whether the repair exists only in observe mode. It counts against the limits
+// until Config.WouldUntil, but only for other records in observe mode.
 func (r *Record) Observes() bool {
 	return r != nil && r.Phase == PhasePending && r.Intent == nil && r.Hold != nil && r.Hold.Reason == ReasonObserving
 }
 
-// WithoutPolicy returns the message for a repair whose policy is no longer configured. Drydock
-// cannot prove its cure, because the signs to check and proofFor are in the policy. So the repair
-// waits for its deadline.
+// WithoutPolicy returns the message for a repair whose policy is no longer configured. The signs to
+// check and proofFor are in the policy, so no cure can be proven and the repair waits for its
+// deadline.
 func (r *Record) WithoutPolicy() string {
 	return fmt.Sprintf("policy %s is no longer configured, so no cure can be proven", r.Policy)
 }
 
-// Beyond reports whether the record's deadline is later than the latest possible end of any phase.
-// If so, a wrong clock wrote the deadline, or Drydock did not write the record.
+// Beyond reports whether the deadline is later than any phase can last: a wrong clock wrote it, or
+// Drydock did not write the record.
 func (r *Record) Beyond(now time.Time) bool { return FarAhead(r.Deadline, now) }
 
 // FromTheFuture returns the message for a record whose last step has a time in the future.
@@ -140,9 +135,8 @@ func (r *Record) FromTheFuture() string {
 	return fmt.Sprintf("the record says that step %s was issued at %s, which is far in the future according to most nodes' leases: a clock was wrong, or Drydock did not write the record", r.Step, r.Intent.At.Format(time.RFC3339))
 }
 
-// announces returns the message of the Node condition, or "" if the repair does not make the
-// condition true. It makes NodeMaintenanceInProgress true from the first intent to the end, and
-// other conditions only during a drain.
+// NodeMaintenanceInProgress is true from the first intent to the end, other conditions only during
+// a drain. "" means that the condition is not true.
 func (r *Record) announces(condition corev1.NodeConditionType) string {
 	if r == nil || r.Intent == nil || r.Phase == PhaseExhausted {
 		return ""
@@ -153,9 +147,8 @@ func (r *Record) announces(condition corev1.NodeConditionType) string {
 	return fmt.Sprintf("Drydock repairs this node: repair %s by policy %s, set at attempt %s (%s)", r.ID, r.Policy, r.Intent.ID, r.Step)
 }
 
-// Unannounced returns the annotation keys of Config.Announce that Drydock must still set on the
-// Node. A key that the Node already has is not returned. A key that Drydock set earlier in this
-// repair is not returned either: if it is missing now, a person has removed it.
+// Unannounced returns the keys of Config.Announce that must still be set on the Node. A key that
+// was set earlier in this repair is not returned: if it is missing now, a person has removed it.
 func (r *Record) Unannounced(c *Config, n *corev1.Node) (keys []string) {
 	for _, key := range c.Announce {
 		_, there := n.Annotations[key]
@@ -166,11 +159,9 @@ func (r *Record) Unannounced(c *Config, n *corev1.Node) (keys []string) {
 	return keys
 }
 
-// Settled returns the earliest time for the first call of a repair that Drydock announced to other
-// systems. Another system may have chosen the node just before the announcement. It shows this on
-// the Node only some time later, and Drydock must wait for that. fresh are the annotation keys that
-// the last write set, and written is the time of that write. A zero result means that Drydock need
-// not wait.
+// Settled returns the earliest time for the first call of an announced repair, or zero. Another
+// system may have chosen the node just before the announcement, and shows this only some time
+// later. fresh are the annotation keys that the last write set, at the time written.
 func (r *Record) Settled(n *corev1.Node, fresh []string, written time.Time) (at time.Time) {
 	for _, u := range r.Undo {
 		wait := announce.Settling(n, u.Key)
@@ -188,5 +179,4 @@ func (r *Record) Settled(n *corev1.Node, fresh []string, written time.Time) (at 
 	return at
 }
 
-// announces reports whether the change is the announcement with the key.
 func (u Undo) announces(key string) bool { return u.Kind == UndoAnnotation && u.Key == key }

@@ -15,58 +15,51 @@ type Remediation struct {
 	Name string
 	// Verb is the action in a message, for example "reboot" in "would reboot n1 now".
 	Verb string
-	// Disruptive reports whether the remediation disrupts the target's work. The limits, breakers,
-	// windows and cooldowns apply only to disruptive remediations.
+	// Whether it disrupts the target's work. The limits, breakers, windows and cooldowns apply only
+	// then.
 	Disruptive bool
-	// Target is the kind of target that the remediation repairs.
-	Target Kind
-	// Wait is the default of Step.Wait. Timeout is the default of Step.Timeout.
+	Target     Kind
+	// The defaults of Step.Wait and Step.Timeout.
 	Wait, Timeout time.Duration
-	// Attempts is the default of Step.Attempts.
-	Attempts int
-	// Invasive is the rank of the remediation: a higher number is more invasive. If a node has two
-	// alerts, Drydock first repairs the one with the less invasive plan.
+	Attempts      int
+	// A higher number is more invasive. If a node has two alerts, the less invasive plan comes
+	// first.
 	Invasive int
-	// Once reports whether a call must reach the provider at most once for each attempt. All other
-	// remediations are repeatable: repeating their call does no harm.
+	// A call must reach the provider at most once for each attempt. All other remediations can be
+	// repeated without harm.
 	Once bool
-	// LooksFirst reports whether Drydock asks the provider about the machine before it writes the
-	// intent. A step that the provider would refuse then uses up no attempt.
+	// The provider is asked about the machine before the intent is written. A step that the
+	// provider would refuse then uses up no attempt.
 	LooksFirst bool
-	// ClusterWide reports whether the remediation changes the whole cluster. One bad node does not
-	// justify such a step. An open breaker, which means that many nodes are unhealthy, does not hold
-	// it.
+	// The step changes the whole cluster. One bad node does not justify it, and an open breaker,
+	// which means that many nodes are unhealthy, does not hold it.
 	ClusterWide bool
-	// PassedOver reports whether the plan continues with its next step if the provider would refuse
-	// this step. Otherwise the repair waits for the provider. But if no provider of this step
-	// serves the Node, the plan still continues with a later step that has one.
+	// The plan continues with its next step if the provider would refuse this one; otherwise the
+	// repair waits for the provider. If no provider of this step serves the Node, the plan always
+	// continues with a later step that has one.
 	PassedOver bool
-	// Restarts reports whether the step ends the present boot of the machine. Programs on the machine
-	// then need time to start again.
+	// The step ends the present boot of the machine. Programs on it then need time to start again.
 	Restarts bool
-	// PowersOff reports whether the step leaves the machine off. The provider must then be an
-	// engine.PowerProver.
+	// The step leaves the machine off. The provider must then be an engine.PowerProver.
 	PowersOff bool
-	// RenewsLease reports whether the proof of the cure needs a node lease that was renewed after
-	// the intent.
+	// The proof needs a node lease that was renewed after the intent.
 	RenewsLease bool
-	// AsksPods reports whether the proof needs the pods that the step restarts to be Ready again. The
-	// provider must then be an engine.PodProver.
+	// The proof needs the restarted pods to be Ready again. The provider must then be an
+	// engine.PodProver.
 	AsksPods bool
-	// Replaces reports whether the step replaces the machine. The provider must then be an
-	// engine.Replacer.
+	// The step replaces the machine. The provider must then be an engine.Replacer.
 	Replaces bool
-	// Refuses returns why Drydock never carries out this remediation on the node, whatever the
-	// plan. It returns "" if Drydock may. If Refuses is nil, no node is refused.
+	// Why this remediation is never carried out on the node, whatever the plan, or "". Nil refuses
+	// no node.
 	Refuses func(n *corev1.Node) string
-	// Proof reports whether this step cured the node, or what is missing for this proof. Every cure
-	// also needs a node that is well and an alert that is gone; Proof does not check these. Every
-	// remediation of nodes has a Proof.
+	// Whether this step cured the node, or what is missing. Every cure also needs a node that is
+	// well and an alert that is gone, which Proof does not check. Every remediation of nodes has a
+	// Proof.
 	Proof func(intent *Intent, n *NodeFacts, a Answers) (proven bool, missing string)
 }
 
-// shipped has the remediations that are part of Drydock, by name, also those that this installation
-// cannot carry out. A new remediation needs one file, and one line here.
+// By name, also those that this installation cannot carry out. A new remediation needs one file,
+// and one line here.
 var shipped = map[string]Remediation{
 	"apply-cni":          applyCNI,
 	"drain":              drain,
@@ -89,8 +82,7 @@ var shipped = map[string]Remediation{
 // Shipped returns the remediations that are part of Drydock, by name.
 func Shipped() map[string]Remediation { return maps.Clone(shipped) }
 
-// Registry has the remediations of an installation that are not part of Drydock, by name. A plan
-// may name these and the shipped ones.
+// Registry has the remediations of an installation that are not part of Drydock, by name.
 type Registry map[string]Remediation
 
 // Of returns the remediation with the name. ok is false if there is none.
@@ -108,7 +100,6 @@ func (g Registry) Names() []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// repairs reports whether any remediation repairs targets of the kind.
 func (g Registry) repairs(kind Kind) bool {
 	is := func(all map[string]Remediation) bool {
 		for _, r := range all {
@@ -134,8 +125,8 @@ func (c *Config) Remediation(name string) Remediation {
 //go:embed policies/*.yaml
 var shippedPolicies embed.FS
 
-// ShippedPolicies returns the policies that are part of Drydock: one YAML file each, in the form of
-// the configuration. Package internal/config decides their order.
+// ShippedPolicies returns the policies that are part of Drydock, one YAML file each. Package
+// internal/config decides their order.
 func ShippedPolicies() fs.FS {
 	sub, _ := fs.Sub(shippedPolicies, "policies") // fs.Sub fails only for an invalid path
 	return sub

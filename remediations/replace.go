@@ -8,10 +8,9 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// replace lets the provider delete the machine and build another one. Its proof is a new machine
-// with a new Node, and the provider's confirmation that the old machine is gone. A new Node alone
-// is not enough: the old machine may have registered again. A provider that promises no new machine
-// (PromisesNone) may instead answer that the cluster needs none.
+// The proof is a new machine with a new Node, and the provider's confirmation that the old machine
+// is gone: with a new Node alone, the old machine may have registered again. A provider that
+// promises no new machine may instead answer that the cluster needs none.
 var replace = Remediation{
 	Name: "replace", Verb: "replace", Disruptive: true, Once: true, LooksFirst: true, Replaces: true, Wait: 20 * time.Minute, Attempts: 1, Invasive: 10,
 	Refuses: func(n *corev1.Node) string {
@@ -40,46 +39,43 @@ var replace = Remediation{
 	},
 }
 
-// Asked identifies the question that an answer belongs to: the id of the intent, and when Drydock
-// asked.
+// Asked identifies the question that an answer belongs to: the intent's id, and when it was asked.
 type Asked struct {
 	Intent string
 	At     time.Time
 }
 
-// About reports whether the answer is about this intent, and Drydock asked after the time of the
-// intent.
+// About reports whether the answer is about this intent, to a question from after the intent.
 func (a Asked) About(i *Intent) bool { return i != nil && a.Intent == i.ID && !a.At.Before(i.At) }
 
 // Replacement is the provider's answer about a machine that it must replace or switch off.
 type Replacement struct {
 	Asked
-	// MachineGone reports that the old machine is certainly off for good. For a step that only
-	// switches the machine off, it reports that the machine is off. Only a provider of machines can
-	// know this. The deletion of a pod or a Node proves nothing about the machine.
+	// The old machine is certainly off for good or, for a step that only switches it off, off. Only
+	// a provider of machines can know this: the deletion of a pod or a Node proves nothing about
+	// the machine.
 	MachineGone bool
-	// Successors are the provider IDs of the machines that may have replaced the old one.
+	// The provider IDs of the machines that may have replaced the old one.
 	Successors []string
-	// NoneNeeded reports that the old machine is gone and that the cluster needs no new one.
-	// Drydock ignores it unless Provider.PromisesNone is set and the provider has reported the same
-	// for a while.
+	// The old machine is gone and the cluster needs no new one. Ignored unless
+	// Provider.PromisesNone is set and the provider has reported the same for a while.
 	NoneNeeded bool
-	// Missing is what the provider's proof still lacks. It is empty if the proof is complete.
+	// What the provider's proof still lacks. Empty if it is complete.
 	Missing string
-	// Blocked is the provider's message about what delays the removal of the old machine. It is
-	// empty if nothing is known.
+	// What delays the removal of the old machine, in the provider's words. Empty if nothing is
+	// known.
 	Blocked string
 }
 
-// PodProof is the answer to the question whether the pods that a step restarted are Ready again.
+// PodProof is the answer whether the pods that a step restarted are Ready again.
 type PodProof struct {
 	Asked
-	// Missing is what the proof still lacks. It is empty if the proof is complete.
+	// What the proof still lacks. Empty if it is complete.
 	Missing string
 }
 
-// Answers has the answers about a step to questions that Drydock asked after the step's intent. A
-// nil field means that there is no such answer yet.
+// Answers are the answers to questions that were asked after the step's intent. Nil means that
+// there is none yet.
 type Answers struct {
 	Machine *Replacement
 	Pods    *PodProof

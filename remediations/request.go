@@ -9,20 +9,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// These are the prefixes of the two forms of a request in RequestKey. A name follows each prefix.
+// The prefixes of the two forms of RequestKey. A name follows.
 const (
 	RequestPolicy      = "policy/"
 	RequestRemediation = "remediation/"
 )
 
-// requestProofFor is the ProofFor of a requested remediation, if no policy for the node has that
-// step.
+// requestProofFor applies to a requested remediation if no policy for the node has that step.
 const requestProofFor = 30 * time.Second
 
-// ParseRequest parses the value of drydock.dev/request. The value is "policy/<name>",
-// "remediation/<name>", or only the name. The name alone is an error if a policy and a remediation
-// have the same name. ParseRequest returns the form with the prefix. The error explains how to
-// write a request.
+// ParseRequest parses "policy/<name>", "remediation/<name>" or only the name, which is an error if
+// a policy and a remediation share it. It returns the form with the prefix. The error explains how
+// to write a request.
 func (c *Config) ParseRequest(v string) (string, error) {
 	v = strings.TrimSpace(v)
 	if name, ok := strings.CutPrefix(v, RequestPolicy); ok {
@@ -69,9 +67,8 @@ func (c *Config) nodeRemediations() []string {
 }
 
 // Requested returns the policy that carries out a request on the node, or nil if no policy may. A
-// requested remediation is one attempt of one step, with a drain before a replacement. The step's
-// settings come from the first policy that selects the node and has the step. For example, a GPU
-// node gets the longer wait of its own policy.
+// requested remediation is one attempt of one step, with a drain before a replacement. Its settings
+// come from the first policy that selects the node and has the step.
 func (c *Config) Requested(request string, n *corev1.Node) *Policy {
 	selects := func(p *Policy) bool { return p.Mode != ModeOff && p.Kind == KindNode && p.Takes(n) }
 	if name, ok := strings.CutPrefix(request, RequestPolicy); ok {
@@ -102,13 +99,11 @@ func (c *Config) Requested(request string, n *corev1.Node) *Policy {
 	return out
 }
 
-// requestDrainFor is the timeout of the drain before a requested replacement, if no plan gives one.
-// It equals the default of a drain.
+// requestDrainFor applies if no plan gives a timeout. It equals the default of a drain.
 const requestDrainFor = 30 * time.Minute
 
-// drainedFirst returns the plan for a requested step s. A replacement deletes everything on the
-// machine, so its plan has a drain before it. The settings of the drain come from plan, if plan has
-// a drain. The plan for any other step has only that step.
+// A replacement deletes everything on the machine, so it needs a drain first, with the settings
+// that plan gives, if any.
 func (c *Config) drainedFirst(plan []Step, s Step) []Step {
 	if !c.Remediation(s.Name).Replaces {
 		return []Step{s}
@@ -137,9 +132,8 @@ func (c *Config) PolicyNames() []string {
 	return out
 }
 
-// PolicyOf returns the policy of a repair on the node. name is Record.Policy: the name of a
-// configured policy, or a requested remediation. PolicyOf returns nil if the policy is no longer
-// configured.
+// PolicyOf returns the policy of a repair on the node, or nil if it is no longer configured. name
+// is Record.Policy: a policy's name, or a requested remediation.
 func (c *Config) PolicyOf(name string, n *corev1.Node) *Policy {
 	if strings.HasPrefix(name, RequestRemediation) {
 		p := c.Requested(name, n)

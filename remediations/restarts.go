@@ -8,39 +8,37 @@ import (
 // This file has the remediations that restart one program on one node, the least invasive first.
 // The first two restart a pod of a DaemonSet, and the others a systemd unit.
 
-// restartKubeProxy deletes the node's kube-proxy pod. Its DaemonSet creates the pod again.
+// The DaemonSet creates the pod again.
 var restartKubeProxy = Remediation{
 	Name: "restart-kube-proxy", Verb: "restart the kube-proxy of", Disruptive: true, Once: true, LooksFirst: true, PassedOver: true,
 	RenewsLease: true, AsksPods: true, Wait: 3 * time.Minute, Attempts: 1, Invasive: 1, Proof: succeeded,
 }
 
-// restartCNI deletes the node's pod of the network's (CNI) DaemonSet, which creates the pod again.
+// The network's (CNI) DaemonSet creates the pod again.
 var restartCNI = Remediation{
 	Name: "restart-cni", Verb: "restart the network pod of", Disruptive: true, Once: true, LooksFirst: true, PassedOver: true,
 	RenewsLease: true, AsksPods: true, Wait: 3 * time.Minute, Attempts: 1, Invasive: 2, Proof: succeeded,
 }
 
-// restartKubelet restarts the systemd unit of the kubelet. On a control-plane node the static pods
-// keep running.
+// On a control-plane node the static pods keep running.
 var restartKubelet = Remediation{
 	Name: "restart-kubelet", Verb: "restart the kubelet of", Disruptive: true, Once: true, LooksFirst: true, PassedOver: true,
 	RenewsLease: true, Wait: 3 * time.Minute, Attempts: 1, Invasive: 3, Proof: restarted,
 }
 
-// restartContainerd restarts the systemd unit of the container runtime. Containers keep running.
+// Containers keep running.
 var restartContainerd = Remediation{
 	Name: "restart-containerd", Verb: "restart containerd of", Disruptive: true, Once: true, LooksFirst: true, PassedOver: true,
 	RenewsLease: true, Wait: 3 * time.Minute, Attempts: 1, Invasive: 4, Proof: restarted,
 }
 
-// restartUnit restarts the systemd unit that the policy's plan names.
 var restartUnit = Remediation{
 	Name: "restart-unit", Verb: "restart a unit of", Disruptive: true, Once: true, LooksFirst: true, PassedOver: true,
 	RenewsLease: true, Wait: 3 * time.Minute, Attempts: 1, Invasive: 5, Proof: restarted,
 }
 
-// restarted is the Proof of a restarted unit. It needs only the outcome of the call. The outcome is
-// "accepted" only if the host reported that systemd started the unit again (a new invocation).
+// The outcome is "accepted" only if the host reported that systemd started the unit again (a new
+// invocation).
 func restarted(intent *Intent, _ *NodeFacts, _ Answers) (bool, string) {
 	if intent.Outcome != CallAccepted {
 		return false, "the host has not confirmed that the unit was restarted: " + intent.Why
@@ -48,7 +46,6 @@ func restarted(intent *Intent, _ *NodeFacts, _ Answers) (bool, string) {
 	return true, ""
 }
 
-// succeeded is the Proof of a step that restarts pods: the new pods exist and are Ready.
 func succeeded(_ *Intent, _ *NodeFacts, a Answers) (bool, string) {
 	switch r := a.Pods; {
 	case r == nil:
@@ -59,8 +56,7 @@ func succeeded(_ *Intent, _ *NodeFacts, a Answers) (bool, string) {
 	return true, ""
 }
 
-// maxEvidence is the greatest length in bytes of Record.Evidence, without the "…" at the beginning
-// of a cut text.
+// In bytes, without the "…" at the beginning of a cut text.
 const maxEvidence = 1 << 10
 
 // EvidenceOf returns the text for Record.Evidence: the last lines of a host's log, joined to one
