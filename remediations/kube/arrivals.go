@@ -16,10 +16,9 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// Arrivals stores in the ledger the time when the self-test's alert last arrived at this replica.
-// That alert always fires, so its arrival shows that Alertmanager reaches Drydock. Every replica
-// writes this one key of the ledger, and an annotation with its version, in a PATCH that changes
-// nothing else. The handler of the alert does not wait for the write. Arrivals is a
+// Arrivals stores in the ledger when the self-test's alert last arrived at this replica, which
+// shows that Alertmanager reaches Drydock. Each PATCH changes only this key and an annotation with
+// the version. The handler of the alert does not wait for the write. Arrivals is a
 // manager.Runnable.
 type Arrivals struct {
 	client          kubernetes.Interface
@@ -34,17 +33,14 @@ type Arrivals struct {
 }
 
 const (
-	// arrivalsApart is the shortest time between two writes of one replica.
+	// The shortest time between two writes of one replica.
 	arrivalsApart = 30 * time.Second
-	// arrivalAgain is the wait before a failed write is tried again. A write fails, for example,
-	// while there is no ledger yet.
-	arrivalAgain = 5 * time.Second
-	// arrivalTimeout bounds one attempt to write.
+	// A write fails, for example, while there is no ledger yet.
+	arrivalAgain   = 5 * time.Second
 	arrivalTimeout = 5 * time.Second
 )
 
-// NewArrivals returns the Arrivals for the ledger with that namespace and name. version is the
-// version of this Drydock.
+// NewArrivals returns the Arrivals for this ledger. version is this Drydock's.
 func NewArrivals(client kubernetes.Interface, namespace, name, version string, c clock.Clock, log logr.Logger) *Arrivals {
 	return &Arrivals{client: client, namespace: namespace, name: name, version: version, clock: c, log: log, news: make(chan struct{}, 1)}
 }
@@ -60,16 +56,15 @@ func (a *Arrivals) Arrived() {
 	}
 }
 
-// Last returns when the self-test's alert last arrived at this replica, even if that is not written
-// yet. It returns zero if the alert has never arrived.
+// Last returns when the self-test's alert last arrived at this replica, written or not. Zero means
+// never.
 func (a *Arrivals) Last() time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.last
 }
 
-// NeedLeaderElection returns false, because Alertmanager may post to any replica, and each replica
-// writes its own arrivals.
+// NeedLeaderElection returns false, because Alertmanager may post to any replica.
 func (a *Arrivals) NeedLeaderElection() bool { return false }
 
 // Start writes arrivals until ctx ends.
@@ -112,9 +107,8 @@ func (a *Arrivals) wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// write stores the arrival in the ledger. If the ledger does not exist, write does not create it,
-// because only the leader does that. again is true if an earlier attempt failed. In the meantime
-// another replica may have stored a later time. write then keeps that time.
+// write does not create the ledger, because only the leader does that. again is true if an earlier
+// attempt failed: another replica may have stored a later time meanwhile, which then stays.
 func (a *Arrivals) write(ctx context.Context, at time.Time, again bool) error {
 	ctx, cancel := context.WithTimeout(ctx, arrivalTimeout)
 	defer cancel()

@@ -19,10 +19,10 @@ import (
 type Changes struct {
 	mu    sync.Mutex
 	names map[string]bool
-	// all is true if the list would have too many names. Then any Node may have changed.
+	// The list would have too many names, so any Node may have changed.
 	all bool
-	// back describes the last Node that went back to an older version: its resourceVersion in the
-	// cache became lower. backAt is when the cache received that version.
+	// The last Node whose resourceVersion in the cache became lower, and when the cache received
+	// that version.
 	back   string
 	backAt time.Time
 }
@@ -30,8 +30,8 @@ type Changes struct {
 // NewChanges returns an empty Changes.
 func NewChanges() *Changes { return &Changes{names: map[string]bool{}} }
 
-// changesKept bounds the number of names, because in a replica that does not lead, the engine never
-// takes them. The bound is larger than the number of Nodes in any cluster.
+// changesKept is more than the Nodes of any cluster. In a replica that does not lead, the engine
+// never takes the names.
 const changesKept = 200_000
 
 func (c *Changes) add(o any) {
@@ -50,9 +50,8 @@ func (c *Changes) add(o any) {
 	}
 }
 
-// compare notes a Node whose resourceVersion in the cache becomes lower. In a watch the versions
-// only become higher. A lower version means that the API server's store has returned to an older
-// state, for example from a backup.
+// In a watch, versions only become higher. A lower version means that the API server's store has
+// returned to an older state, for example from a backup.
 func (c *Changes) compare(before, after *corev1.Node, now time.Time) {
 	if c == nil || before.UID != after.UID {
 		return
@@ -67,9 +66,8 @@ func (c *Changes) compare(before, after *corev1.Node, now time.Time) {
 
 var _ engine.Rewinding = Fleet{}
 
-// WentBack implements engine.Rewinding. It describes the last Node in the cache whose
-// resourceVersion became lower, and returns when the cache received it. Both results are zero if
-// there was no such Node.
+// WentBack implements engine.Rewinding. Both results are zero if no Node's resourceVersion became
+// lower.
 func (f Fleet) WentBack() (what string, at time.Time) {
 	if f.Changes == nil {
 		return "", time.Time{}
@@ -79,8 +77,7 @@ func (f Fleet) WentBack() (what string, at time.Time) {
 	return f.Changes.back, f.Changes.backAt
 }
 
-// take returns the collected names and forgets them. If it returns false, the names are incomplete,
-// and any Node may have changed.
+// take returns false if the names are incomplete, so that any Node may have changed.
 func (c *Changes) take() (map[string]bool, bool) {
 	if c == nil {
 		return nil, false
@@ -94,9 +91,8 @@ func (c *Changes) take() (map[string]bool, bool) {
 
 var _ engine.Changing = Fleet{}
 
-// Changed implements engine.Changing. It takes the collected names before it reads the Nodes from
-// the cache. If a Node changes between the two, its name is collected again, and the next call of
-// Changed returns it.
+// Changed implements engine.Changing. It takes the names before it reads the Nodes from the cache.
+// A Node that changes between the two is named again by the next call.
 func (f Fleet) Changed(context.Context) (nodes []*corev1.Node, gone []string, ok bool) {
 	names, some := f.Changes.take()
 	if !some {

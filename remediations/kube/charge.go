@@ -24,74 +24,66 @@ import (
 )
 
 const (
-	// Only one installation of Drydock may hold the cluster's Lease. Each replica reads the Lease
-	// every chargeRenewed, and the leader renews it then. After a failed request, a replica tries
-	// again after chargeAgain. chargeWithin is the timeout of one request.
+	// Each replica reads the cluster's Lease every chargeRenewed, and the leader renews it then.
+	// chargeAgain is the wait after a failed request, chargeWithin the timeout of one.
 	chargeRenewed = 10 * time.Second
 	chargeAgain   = 2 * time.Second
 	chargeWithin  = 5 * time.Second
-	// chargeGood is the smallest value of Charge.Good.
+	// The smallest value of Charge.Good.
 	chargeGood = 40 * time.Second
-	// chargeMargin is how much longer than the Lease's duration another installation waits before
-	// it takes the Lease. In this time the holder may still make a call whose intent is already
-	// written.
+	// How much longer than the Lease's duration another installation waits before it takes the
+	// Lease. In this time the holder may still make a call whose intent is already written.
 	chargeMargin = 30 * time.Second
 )
 
-// Charge decides whether this installation of Drydock is in charge of the cluster. Only the
-// installation that holds the cluster's Lease changes anything in the cluster. Its leader takes and
-// renews the Lease, and its other replicas read it. All replicas of an installation have the same
-// identity, so a new leader need not wait for the Lease.
-//
-// Another installation takes the Lease only when it has not seen the Lease change, by its own
-// clock, for the holder's duration and a margin. Charge is a manager.Runnable of every replica.
+// Charge decides whether this installation of Drydock is in charge of the cluster: only the holder
+// of the cluster's Lease changes anything. All replicas of an installation have the same identity,
+// so a new leader need not wait. Another installation takes the Lease only when it has not seen it
+// change, by its own clock, for the holder's duration and a margin. Charge is a manager.Runnable of
+// every replica.
 type Charge struct {
 	Client kubernetes.Interface
 	Lease  types.NamespacedName
-	// Identity names the installation: the namespace and the name of the Lease that its replicas
-	// use for leader election.
+	// Identity names the installation: namespace and name of the Lease of its leader election.
 	Identity string
-	// Good is how long this installation trusts the Lease after its last renewal or reading of the
-	// Lease. It is at least chargeGood.
+	// How long this installation trusts the Lease after its last renewal or reading, at least
+	// chargeGood.
 	Good time.Duration
-	// Elected is closed once this replica leads.
+	// Closed once this replica leads.
 	Elected <-chan struct{}
-	// Changed is called when this installation becomes in charge, and when it is no longer in
-	// charge. It must not block.
+	// Called when this installation becomes in charge, and when it no longer is. It must not block.
 	Changed func()
 	Clock   clock.Clock
 	Log     logr.Logger
 
 	mu sync.Mutex
-	// held is when the last request began that showed this installation as the holder of the Lease.
-	// This is a renewal by the leader, or a read by another replica. It is zero if no request has
-	// shown this, or if the last one showed another holder.
+	// When the last request began that showed this installation as the holder: a renewal by the
+	// leader, or a read by another replica. Zero if none has, or if the last one showed another
+	// holder.
 	held time.Time
 	why  string
-	// another is true if the last check found another installation in charge.
+	// The last check found another installation in charge.
 	another bool
-	// seen is the UID and resourceVersion of another installation's Lease. seenSince is when this
-	// replica first read that version.
+	// The UID and resourceVersion of another installation's Lease, and when this replica first read
+	// that version.
 	seen      string
 	seenSince time.Time
 	was       bool
 	logged    string
 }
 
-// NeedLeaderElection returns false, because every replica writes alerts on Nodes and so must know
-// who is in charge.
+// NeedLeaderElection returns false, because every replica writes alerts on Nodes.
 func (c *Charge) NeedLeaderElection() bool { return false }
 
-// Lacking returns why this installation is not in charge of the cluster. It returns an empty string
-// if it is in charge.
+// Lacking returns why this installation is not in charge of the cluster, or "" if it is.
 func (c *Charge) Lacking() string {
 	why, _ := c.Lacks()
 	return why
 }
 
-// Lacks returns why this installation is not in charge of the cluster. why is empty if it is in
-// charge. another is true if another installation is in charge. If why is set and another is false,
-// this installation may still take the Lease, for example soon after its start.
+// Lacks returns why this installation is not in charge of the cluster, or "" if it is, and whether
+// another one is. If neither is in charge, this one may still take the Lease, for example soon
+// after its start.
 func (c *Charge) Lacks() (why string, another bool) {
 	now := c.Clock.Now()
 	c.mu.Lock()
@@ -117,8 +109,7 @@ func (c *Charge) Guarding(write intake.AnnotationWriter) intake.AnnotationWriter
 	}
 }
 
-// While returns a function that calls do only while this installation is in charge. At other times
-// the function does nothing.
+// While returns a function that calls do only while this installation is in charge.
 func (c *Charge) While(do func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if c.Lacking() != "" {
@@ -128,8 +119,8 @@ func (c *Charge) While(do func(context.Context) error) func(context.Context) err
 	}
 }
 
-// Start calls Look again and again until ctx ends. It does not release the Lease at the end,
-// because the next leader of this installation continues to hold it.
+// Start calls Look again and again until ctx ends. It does not release the Lease at the end: the
+// next leader of this installation continues to hold it.
 func (c *Charge) Start(ctx context.Context) error {
 	elected := c.Elected
 	for {
@@ -150,8 +141,8 @@ func (c *Charge) Start(ctx context.Context) error {
 	}
 }
 
-// Look reads the Lease once. If this replica leads, it also takes or renews the Lease. It returns
-// false if a request failed.
+// Look reads the Lease once and, if this replica leads, takes or renews it. It returns false if a
+// request failed.
 func (c *Charge) Look(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, chargeWithin)
 	defer cancel()
@@ -174,8 +165,7 @@ func (c *Charge) Look(ctx context.Context) bool {
 	return err == nil
 }
 
-// logChange logs when this installation becomes in charge, and when it is no longer in charge. In
-// both cases it calls Changed.
+// logChange also calls Changed.
 func (c *Charge) logChange() {
 	lacking := c.Lacking()
 	was, logged := c.was, c.logged
@@ -191,7 +181,6 @@ func (c *Charge) logChange() {
 	}
 }
 
-// errAnother means that another installation holds the Lease.
 var errAnother = errors.New("another Drydock is in charge of the cluster")
 
 func (c *Charge) leads() bool {
@@ -235,8 +224,8 @@ func (c *Charge) look(ctx context.Context, now time.Time) (held bool, why string
 	return true, "", nil
 }
 
-// stands reports whether this leader may take the Lease of another installation. It may do so if
-// the Lease has not changed for long enough, by the clock of this process.
+// stands reports whether this leader may take another installation's Lease: it has not changed for
+// long enough, by the clock of this process.
 func (c *Charge) stands(lease *coordinationv1.Lease, now time.Time) bool {
 	if version := string(lease.UID) + "/" + lease.ResourceVersion; version != c.seen {
 		c.seen, c.seenSince = version, now
@@ -245,7 +234,6 @@ func (c *Charge) stands(lease *coordinationv1.Lease, now time.Time) bool {
 	return c.leads() && now.Sub(c.seenSince) >= wait
 }
 
-// hold makes this installation the holder of the Lease.
 func (c *Charge) hold(lease *coordinationv1.Lease, now time.Time) {
 	s := &lease.Spec
 	if ptr.Deref(s.HolderIdentity, "") != c.Identity {

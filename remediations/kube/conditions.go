@@ -19,21 +19,20 @@ import (
 	"drydock.dev/drydock/remediations/engine"
 )
 
-// conditionsSince is the first version of the API server with the Node conditions of KEP-5683
-// (DrainInProgress and MaintenanceInProgress). Drydock decides by this version and not by the
-// feature gate. Only clients that may read the API server's metrics can see the gate, and the gate
-// does not change what the API server stores.
+// The first version of the API server with the Node conditions of KEP-5683. The version decides,
+// not the feature gate: only clients that may read the API server's metrics can see the gate, and
+// it does not change what the API server stores.
 var conditionsSince = version.MustParseSemantic("1.37.0")
 
 // Conditions shows repairs in the Node conditions of KEP-5683 (DrainInProgress and
-// MaintenanceInProgress), according to the records on the Nodes. Each PATCH goes to nodes/status
-// and names the resourceVersion that was read. So it never overwrites another writer's change.
+// MaintenanceInProgress). Each PATCH of nodes/status names the resourceVersion that was read, so it
+// never overwrites another writer's change.
 type Conditions struct {
 	Client   kubernetes.Interface
 	Registry remediations.Registry
-	// Nodes returns the Nodes in the cache.
+	// From the cache.
 	Nodes func(context.Context) ([]*corev1.Node, error)
-	// Annotations are the annotations of other systems that Trim keeps (see Fleet.Keep).
+	// The annotations of other systems that Trim keeps (see Fleet.Keep).
 	Annotations []string
 	Now         func() time.Time
 	Log         logr.Logger
@@ -44,7 +43,7 @@ type Conditions struct {
 var _ engine.Conditions = (*Conditions)(nil)
 
 // Show sets and removes conditions on the Node so that they match its repair record. It returns the
-// changed Node, or n itself if there was nothing to change.
+// Node as it is then.
 func (c *Conditions) Show(ctx context.Context, n *corev1.Node) (*corev1.Node, error) {
 	set, remove := c.Registry.ReadJournal(n).ConditionsDue(n)
 	if len(set) > 0 {
@@ -73,8 +72,7 @@ func (c *Conditions) Show(ctx context.Context, n *corev1.Node) (*corev1.Node, er
 	return Trim(written, c.Annotations...), nil
 }
 
-// Keep calls Show for all cached Nodes. So it makes up for calls of Show that failed, and for those
-// that were never made because the process ended.
+// Keep calls Show for all cached Nodes, to make up for calls that failed or were never made.
 func (c *Conditions) Keep(ctx context.Context) error {
 	nodes, err := c.Nodes(ctx)
 	if err != nil {
@@ -89,8 +87,7 @@ func (c *Conditions) Keep(ctx context.Context) error {
 	return errors.Join(out...)
 }
 
-// knows reports whether the API server supports the conditions of KEP-5683. It requests the API
-// server's version until there is an answer, and then remembers the result.
+// knows requests the API server's version until there is an answer, and then remembers the result.
 func (c *Conditions) knows(ctx context.Context) (bool, error) {
 	if known := c.known.Load(); known != nil {
 		return *known, nil

@@ -23,68 +23,57 @@ import (
 // scheduler would place new pods there as fast as the drain evicts them.
 var ErrNotCordoned = errors.New("the node is not cordoned")
 
-// ErrDrainRefused means that the drain must not evict a pod, and that another attempt would not
-// change this. A person must decide.
+// ErrDrainRefused means that the drain must not evict a pod, now or later. A person must decide.
 var ErrDrainRefused = errors.New("a pod may not be evicted")
 
 const (
-	// drainEvery is the wait between two rounds of a drain. kubectl waits for the same time before
-	// it evicts a pod again.
+	// kubectl waits for the same time before it evicts a pod again.
 	drainEvery = 5 * time.Second
-	// deadAfter is how long the drain waits for a terminating pod that the kubelet of its node does
-	// not end (see overdue).
+	// How long the drain waits for a terminating pod that the kubelet of its node does not end (see
+	// overdue).
 	deadAfter = time.Minute
-	// evictAtOnce bounds the number of concurrent evictions, to limit the load on the API server
-	// and on webhooks.
+	// To limit the load on the API server and on webhooks.
 	evictAtOnce = 8
-	// callTimeout is the timeout of one request. It is long because a slow webhook may need most of
-	// a minute. After a minute, the API server itself gives up.
+	// A slow webhook may need most of a minute. After a minute, the API server itself gives up.
 	callTimeout = time.Minute
 )
 
-// Drainer evicts the pods of a node. It compares its own clock with the deletion times of pods, so
-// that clock must agree with the API server's.
+// Drainer evicts the pods of a node. It compares its clock with the deletion times of pods, so that
+// clock must agree with the API server's.
 type Drainer struct {
 	Client kubernetes.Interface
 	Now    func() time.Time
-	// Every is the wait between two rounds. Zero means 5 s.
+	// The wait between two rounds. Zero means 5 s.
 	Every time.Duration
 }
 
-// DrainOptions define the pods that are evicted, and how. The zero value evicts all pods. But if a
-// pod has no controller, the drain is refused, because that pod would not be created again.
+// DrainOptions define the pods that are evicted, and how. The zero value evicts all pods, but a pod
+// without a controller makes the drain fail, because it would not be created again.
 type DrainOptions struct {
-	// UID is the Node's UID. The drain fails if the Node with this name has another UID. If UID is
-	// empty, the drain uses the UID that it reads first.
+	// The drain fails if the Node with this name has another UID. If it is empty, the UID that is
+	// read first counts.
 	UID types.UID
-	// KeepEmptyDir makes the drain fail if a pod has an emptyDir volume, because an eviction
-	// deletes the volume's content.
+	// The drain fails if a pod has an emptyDir volume, because an eviction deletes the volume's
+	// content.
 	KeepEmptyDir bool
-	// WithoutController is what the drain does with pods that have no controller. By default the
-	// drain fails if there is such a pod.
+	// By default the drain fails if there is a pod without a controller.
 	WithoutController remediations.WithoutController
-	// MaxGrace limits the grace period of each pod. A value below one second counts as one second.
-	// Zero means that there is no limit.
+	// Limits the grace period of each pod. Less than one second counts as one second. Zero means no
+	// limit.
 	MaxGrace time.Duration
-	// DeadAfter is how long the drain waits for a terminating pod that no kubelet ends (see
-	// overdue). Zero means a minute.
+	// How long the drain waits for a terminating pod that no kubelet ends (see overdue). Zero means
+	// a minute.
 	DeadAfter time.Duration
-	// Progress is called whenever the report has changed. It is called in the goroutine of the
-	// drain, so it must not block.
+	// Called whenever the report has changed, in the goroutine of the drain, so it must not block.
 	Progress func(DrainReport)
 }
 
-// Drain evicts all pods of a cordoned node, except mirror pods and pods of DaemonSets. It returns
-// when they are gone. It also does not evict a pod that came after the first listing and tolerates
-// the cordon. The pod's owner would place the next pod on the node, too.
-//
-// The API server may refuse an eviction, for example because of a PodDisruptionBudget. Drain
-// repeats such an eviction until ctx ends. Then it sends nothing more, and returns the report and
-// the context's cause as its error. A later call continues from the state at that time.
-//
-// Other errors are ErrNotCordoned and ErrDrainRefused, with the names of the pods.
-// engine.ErrNotFound means that the Node is gone or was replaced. If a read gets a 403, because
-// rights are missing, that error is returned.
+// Drain evicts all pods of a cordoned node, except mirror pods, pods of DaemonSets, and pods that
+// came after the first listing and tolerate the cordon: their owner would place the next one there,
+// too. It repeats a refused eviction, for example because of a PodDisruptionBudget, until ctx ends,
+// and then returns the context's cause. Other errors are ErrNotCordoned, ErrDrainRefused,
+// engine.ErrNotFound (the Node is gone or was replaced) and a 403 of a read. A later call continues
+// from the state at that time.
 func (d Drainer) Drain(ctx context.Context, node string, o DrainOptions) (DrainReport, error) {
 	d.Every, o.DeadAfter = cmp.Or(d.Every, drainEvery), cmp.Or(o.DeadAfter, deadAfter)
 	r := &drainRun{Drainer: d, DrainOptions: o, node: node, seen: map[types.UID]bool{}, terminating: map[types.UID]bool{}}
@@ -109,7 +98,6 @@ func (d Drainer) Drain(ctx context.Context, node string, o DrainOptions) (DrainR
 	}
 }
 
-// drainRun is the state of one call of Drain. Later calls need nothing from it.
 type drainRun struct {
 	Drainer
 	DrainOptions
@@ -156,8 +144,8 @@ func (r *drainRun) round(ctx context.Context) (done bool, err error) {
 	return false, err
 }
 
-// look reads the Node in each round. A person may stop a drain by uncordoning the node, and the
-// drain must then stop before the engine's next pass.
+// The Node is read in each round: a person may stop a drain by uncordoning the node, and the drain
+// must then stop before the engine's next pass.
 func (r *drainRun) look(ctx context.Context) (*corev1.Node, error) {
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -176,9 +164,9 @@ func (r *drainRun) look(ctx context.Context) (*corev1.Node, error) {
 	return n, nil
 }
 
-// evict evicts the pods, a few at a time, and returns those that cannot be evicted yet. It stops
-// when the API server refuses an eviction for good: if the node cannot be emptied, further
-// evictions would disrupt pods for nothing.
+// evict returns the pods that cannot be evicted yet. It stops when the API server refuses an
+// eviction for good: if the node cannot be emptied, further evictions would disrupt pods for
+// nothing.
 func (r *drainRun) evict(ctx context.Context, pods []corev1.Pod) ([]heldPod, error) {
 	answers := make([]answer, len(pods))
 	g, gctx := errgroup.WithContext(ctx)
@@ -206,7 +194,6 @@ func (r *drainRun) evict(ctx context.Context, pods []corev1.Pod) ([]heldPod, err
 	return held, err
 }
 
-// count updates the numbers in the report with the pods that this round found and evicted.
 func (r *drainRun) count(left podsLeft) {
 	r.report.Stuck, r.report.Terminating, r.report.Returned = len(left.stuck), len(left.ending), some(left.returned)
 	for _, list := range [][]corev1.Pod{left.stuck, left.ending, left.awaited, left.evict} {
@@ -222,9 +209,9 @@ func (r *drainRun) count(left podsLeft) {
 	r.report.Total, r.report.Left = len(r.seen), len(left.ending)+len(left.awaited)+len(left.evict)
 }
 
-// trouble handles a failed read. If rights are missing (403), the drain ends. Other errors go into
-// the report, and the next round reads again. A 401 is such an error, because an API server that
-// has just started answers 401 to a valid token (kubernetes/kubernetes#65785).
+// trouble ends the drain if rights are missing (403). After other errors the next round reads
+// again. A 401 is such an error, because an API server that has just started answers 401 to a valid
+// token (kubernetes/kubernetes#65785).
 func (r *drainRun) trouble(ctx context.Context, doing string, err error) error {
 	if apierrors.IsForbidden(err) {
 		return fmt.Errorf("%s: %w", doing, err)

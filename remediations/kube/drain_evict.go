@@ -13,14 +13,14 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// answer is the result of one eviction. The zero value means that the result is unknown. The list
-// of pods in the next round then shows whether the pod is gone.
+// The zero value means that the result is unknown. The list of pods in the next round then shows
+// whether the pod is gone.
 type answer struct {
 	accepted, gone bool
 	heldBy         error // why the eviction must be tried again
 }
 
-// evictOne evicts one pod, or does nothing if ctx has ended. An error ends the drain.
+// evictOne does nothing if ctx has ended. An error ends the drain.
 func (r *drainRun) evictOne(ctx context.Context, pod *corev1.Pod) (answer, error) {
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -38,9 +38,9 @@ func (r *drainRun) evictOne(ctx context.Context, pod *corev1.Pod) (answer, error
 	return answer{heldBy: err}, nil
 }
 
-// send evicts exactly this pod, by its UID. The next pod of a StatefulSet has the same name and may
-// run on another node. The client must not retry by itself: after a Retry-After it would do so for
-// minutes. The drain must know at once what prevents the eviction.
+// send evicts exactly this pod, by its UID: the next pod of a StatefulSet has the same name and may
+// run on another node. The client must not retry by itself, because after a Retry-After it would do
+// so for minutes. The drain must know at once what prevents the eviction.
 func (r *drainRun) send(ctx context.Context, pod *corev1.Pod) error {
 	o := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))}
 	if own := pod.Spec.TerminationGracePeriodSeconds; r.MaxGrace > 0 && own != nil && *own > int64(r.MaxGrace/time.Second) {

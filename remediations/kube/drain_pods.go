@@ -15,25 +15,23 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// podsLeft has the pods of a node that must go, grouped by how the drain treats them.
+// podsLeft has the pods of a node that must go, by what happens to them.
 type podsLeft struct {
 	evict  []corev1.Pod // to be evicted
 	ending []corev1.Pod // already evicted or deleted, by this drain or another client: the drain waits for them
 	stuck  []corev1.Pod // already terminating, but no kubelet ends them: the drain counts them as gone
-	// returned has the pods that came after the first listing and may run on a cordoned node. If
-	// they were evicted, their controllers would only create the next ones there.
+	// The pods that came after the first listing and may run on a cordoned node. If they were
+	// evicted, their controllers would only create the next ones there.
 	returned []corev1.Pod
-	// awaited has the pods without a controller, if the drain must wait until they end by
-	// themselves.
+	// The pods without a controller, if the drain must wait until they end by themselves.
 	awaited []corev1.Pod
-	// unmanaged and emptyDir have the pods that make the drain fail.
+	// The pods that make the drain fail.
 	unmanaged, emptyDir []corev1.Pod
 }
 
-// pods lists the node's pods, page by page. kubectl's code selects the pods that a drain must
-// evict: it leaves out mirror pods, and pods of a DaemonSet that exists. kubectl's other checks are
-// switched off. Their messages mention kubectl's flags, and they would refuse or wait for pods that
-// already terminate.
+// kubectl's code selects the pods that a drain must evict: it leaves out mirror pods, and pods of a
+// DaemonSet that exists. kubectl's other checks are switched off, because they would refuse or wait
+// for pods that already terminate, and their messages mention kubectl's flags.
 func (r *drainRun) pods(ctx context.Context, n *corev1.Node) (podsLeft, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*callTimeout)
 	defer cancel()
@@ -49,9 +47,9 @@ func (r *drainRun) pods(ctx context.Context, n *corev1.Node) (podsLeft, error) {
 	for _, pod := range list.Pods() {
 		switch {
 		case kit.Finished(&pod) && ofDaemonSet(&pod):
-			// The drain ignores finished pods of DaemonSets. On a node under disk pressure, the
-			// kubelet ends each pod of a DaemonSet again, and the DaemonSet creates the next one. A
-			// drain that evicted these pods would not end.
+			// Finished pods of DaemonSets are ignored. On a node under disk pressure, the kubelet
+			// ends each pod of a DaemonSet again, and the DaemonSet creates the next one. A drain
+			// that evicted these pods would not end.
 		case r.listed && !r.seen[pod.UID] && mayReturn(&pod):
 			left.returned = append(left.returned, pod)
 		case pod.DeletionTimestamp != nil && r.overdue(n, &pod):
@@ -73,13 +71,11 @@ func (r *drainRun) pods(ctx context.Context, n *corev1.Node) (podsLeft, error) {
 	return left, nil
 }
 
-// overdue reports whether the drain must stop waiting for a terminating pod, because its node will
-// not end it.
-//
-// If Ready is Unknown, the kubelet is silent and does not know of the deletion, so the pod's grace
-// period means nothing. The wait (DeadAfter) then begins with the deletion, or with the silence if
-// that came later. A kubelet that reports Ready=False may still be ending the pod, so the wait
-// begins after the grace period. A missing Ready condition does not count as a fault.
+// overdue reports whether the drain must stop waiting for a terminating pod. If Ready is Unknown,
+// the kubelet is silent and does not know of the deletion, so the wait begins with the deletion or
+// with the silence, whichever is later. A kubelet that reports Ready=False may still be ending the
+// pod, so the wait begins after the grace period. A missing Ready condition does not count as a
+// fault.
 func (r *drainRun) overdue(n *corev1.Node, pod *corev1.Pod) bool {
 	ready := remediations.ReadyCondition(n)
 	if ready == nil || ready.Status == corev1.ConditionTrue {
@@ -95,8 +91,8 @@ func (r *drainRun) overdue(n *corev1.Node, pod *corev1.Pod) bool {
 	return r.Now().Sub(since) > r.DeadAfter
 }
 
-// unmanaged reports whether the pod has no controller, or belongs to a DaemonSet that is gone. The
-// caller has already left out the other pods of existing DaemonSets.
+// unmanaged is also true for a pod of a DaemonSet that is gone. The caller has already left out
+// those of existing DaemonSets.
 func unmanaged(pod *corev1.Pod) bool {
 	return metav1.GetControllerOf(pod) == nil || ofDaemonSet(pod)
 }
@@ -106,20 +102,18 @@ func ofDaemonSet(pod *corev1.Pod) bool {
 	return c != nil && c.Kind == "DaemonSet" && c.APIVersion == "apps/v1"
 }
 
-// mayReturn reports whether the pod's controller may place the next pod on the cordoned node, too.
-// This is so if the controller's kind is DaemonSet, or if the pod tolerates the cordon. kubectl's
-// code recognizes only the DaemonSets of apps/v1, but OpenKruise has a kind DaemonSet of its own.
+// mayReturn reports whether the pod's controller may place the next pod on the cordoned node, too:
+// it is a DaemonSet, or the pod tolerates the cordon. kubectl's code knows only the DaemonSets of
+// apps/v1, but OpenKruise has its own.
 func mayReturn(pod *corev1.Pod) bool {
 	c := metav1.GetControllerOf(pod)
 	return !unmanaged(pod) && (c.Kind == "DaemonSet" || slices.ContainsFunc(pod.Spec.Tolerations, toleratesCordon))
 }
 
-// cordoned is the taint of a cordoned node, which keeps the scheduler from placing pods there.
 var cordoned = corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
 
-// toleratesCordon reports whether the scheduler places a pod with this toleration on a cordoned
-// node. A toleration without a key must have the operator Exists. toleratesCordon checks that
-// itself, because ToleratesTaint leaves it to the API server's validation.
+// A toleration without a key must have the operator Exists. ToleratesTaint leaves that to the API
+// server's validation.
 func toleratesCordon(t corev1.Toleration) bool {
 	return (t.Key != "" || t.Operator == corev1.TolerationOpExists) && t.ToleratesTaint(logr.Discard(), &cordoned, false)
 }

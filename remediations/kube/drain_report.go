@@ -20,33 +20,30 @@ import (
 )
 
 const (
-	// maxNamed is how many pods a message names.
 	maxNamed = 5
-	// pdbsPerPage bounds one page of PodDisruptionBudgets of a namespace.
+	// One page of a namespace.
 	pdbsPerPage = 500
 )
 
-// DrainReport is the progress of a drain, as one call of Drain has seen it.
+// DrainReport is the progress of one call of Drain.
 type DrainReport struct {
-	// Total is the number of pods that had to go. Left is how many of them are still there.
-	// Terminating is how many of those are already terminating.
+	// Total is the number of pods that had to go. Left are still there, and Terminating of those
+	// are already terminating.
 	Total, Left, Terminating int
-	// Evicted is how many evictions of this call were accepted. Gone is how many pods ended before
-	// they were evicted.
+	// Evicted counts the accepted evictions of this call. Gone counts pods that ended before that.
 	Evicted, Gone int
-	// Stuck is how many pods are terminating on a node that does not end them. They are not in
-	// Left, although the API server still shows them.
+	// Pods that are terminating on a node that does not end them. They are not in Left, although
+	// the API server still shows them.
 	Stuck int
-	// Returned has the names of the pods that came to the node after this call began, and may run
-	// there although it is cordoned. No other field counts them, because the drain neither evicts
-	// them nor waits for them.
+	// The pods that came to the node after this call began, and may run there although it is
+	// cordoned. No other field counts them, because the drain neither evicts them nor waits for
+	// them.
 	Returned string
-	// Held has the first few pods that cannot go yet, sorted by name. More is how many others there
-	// are.
+	// The first few pods that cannot go yet, by name. More is how many others there are.
 	Held []Held
 	More int
-	// Trouble is why the other fields are not current: Drydock could not read the node or its pods,
-	// or has not read them yet. It is empty if they are current.
+	// Why the other fields are not current: the node or its pods could not be read, or were not
+	// read yet. Empty if they are current.
 	Trouble string
 }
 
@@ -93,16 +90,15 @@ func (r DrainReport) String() string {
 	return strings.Join(s, "; ")
 }
 
-// heldPod is a pod that cannot go yet. by is the API server's refusal of its eviction. If no
-// eviction was sent, by is nil and why has the reason.
+// by is the API server's refusal of the eviction. If no eviction was sent, by is nil and why has
+// the reason.
 type heldPod struct {
 	pod *corev1.Pod
 	by  error
 	why string
 }
 
-// explain writes into the report why pods cannot go yet, for the first few pods by name. It reads
-// the PodDisruptionBudgets only for these pods.
+// The PodDisruptionBudgets are read only for the first few pods by name.
 func (r *drainRun) explain(ctx context.Context, left podsLeft, held []heldPod) {
 	for i := range left.ending {
 		if r.Now().Sub(left.ending[i].DeletionTimestamp.Time) > r.DeadAfter {
@@ -125,8 +121,8 @@ func (r *drainRun) explain(ctx context.Context, left podsLeft, held []heldPod) {
 	}
 }
 
-// heldBy finds the PodDisruptionBudget that made the API server refuse the eviction. The API server
-// names the budget only in the text of its answer, if at all.
+// The API server names the PodDisruptionBudget that refused the eviction only in the text of its
+// answer, if at all.
 func (r *drainRun) heldBy(ctx context.Context, h heldPod, budgets map[string][]policyv1.PodDisruptionBudget) Held {
 	ns, out := h.pod.Namespace, Held{Pod: kit.NameOf(h.pod)}
 	budget := apierrors.HasStatusCause(h.by, policyv1.DisruptionBudgetCause)
@@ -162,7 +158,7 @@ func (r *drainRun) heldBy(ctx context.Context, h heldPod, budgets map[string][]p
 	return out
 }
 
-// overstays describes a pod that still exists long after its deletion time.
+// The pod still exists long after its deletion time.
 func overstays(pod *corev1.Pod) string {
 	s := "should have ended by " + pod.DeletionTimestamp.UTC().Format(time.RFC3339)
 	if len(pod.Finalizers) > 0 {
@@ -171,7 +167,6 @@ func overstays(pod *corev1.Pod) string {
 	return s
 }
 
-// some returns a text with the names of the first few pods, and with the number of the others.
 func some(pods []corev1.Pod) string {
 	names := make([]string, len(pods))
 	for i := range pods {

@@ -22,8 +22,8 @@ func (d Drainer) Work(ctx context.Context, m engine.Machine, mayStill func() err
 	return err
 }
 
-// blockedBy describes why pods cannot go yet. It leaves out the numbers that change whenever a pod
-// goes. So the text changes only when the obstacle changes.
+// The numbers that change whenever a pod goes are left out, so that the text changes only when the
+// obstacle does.
 func blockedBy(r DrainReport) string {
 	var out []string
 	for _, h := range r.Held {

@@ -9,14 +9,14 @@ import (
 	"drydock.dev/drydock/remediations/engine"
 )
 
-// maxNote is the API server's limit for an Event's note, in bytes.
+// The API server's limit, in bytes.
 const maxNote = 1024
 
-// Events sends Events about Nodes. It also sends Events about Drydock itself, which are attached to
-// the ledger's ConfigMap. It implements engine.Recorder.
+// Events sends Events about Nodes, and about Drydock itself, which are attached to the ledger's
+// ConfigMap. It implements engine.Recorder.
 type Events struct {
 	Recorder events.EventRecorder
-	// Node returns the Node from the cache. It returns nil if the Node is not there.
+	// From the cache. Nil if the Node is not there.
 	Node   func(name string) *corev1.Node
 	Ledger types.NamespacedName
 }

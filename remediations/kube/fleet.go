@@ -28,12 +28,10 @@ import (
 type Fleet struct {
 	Client  kubernetes.Interface
 	Indexer cache.Indexer
-	// Changes collects the changes of the Nodes in the cache. If Changes is nil, they are not
-	// collected.
+	// Nil if changes are not collected.
 	Changes *Changes
 	Now     func() time.Time
-	// Keep has the keys of other systems' annotations that decisions use. Trim does not remove them
-	// from the cached Nodes.
+	// The keys of other systems' annotations that Trim does not remove from the cached Nodes.
 	Keep []string
 }
 
@@ -53,7 +51,7 @@ func (f Fleet) Nodes(context.Context) ([]*corev1.Node, error) {
 	return nodes, nil
 }
 
-// Cached returns the Node with exactly that name from the cache, or nil if there is none.
+// Cached returns the Node from the cache, or nil.
 func (f Fleet) Cached(name string) *corev1.Node {
 	o, ok, err := f.Indexer.GetByKey(name)
 	if err != nil || !ok {
@@ -72,8 +70,8 @@ func (f Fleet) Node(ctx context.Context, name string) (*corev1.Node, error) {
 	return Trim(n, f.Keep...), nil
 }
 
-// Lease reads the lease of the node. It returns when the kubelet last renewed the lease, and for
-// how long a renewal is valid.
+// Lease returns when the kubelet last renewed the node's lease, and for how long a renewal is
+// valid.
 func (f Fleet) Lease(ctx context.Context, node string) (time.Time, time.Duration, error) {
 	l, err := f.Client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(ctx, node, metav1.GetOptions{})
 	if err != nil {
@@ -86,8 +84,7 @@ func (f Fleet) Lease(ctx context.Context, node string) (time.Time, time.Duration
 	return lease.RenewedAt, lease.Duration, nil
 }
 
-// leaseOf returns the heartbeat of a node from its Lease. It returns false if the Lease has no
-// renewTime or no leaseDurationSeconds.
+// leaseOf returns false if the Lease has no renewTime or no leaseDurationSeconds.
 func leaseOf(l *coordinationv1.Lease, readAt time.Time) (signs.Lease, bool) {
 	if l.Spec.RenewTime == nil || l.Spec.LeaseDurationSeconds == nil {
 		return signs.Lease{}, false
@@ -95,8 +92,8 @@ func leaseOf(l *coordinationv1.Lease, readAt time.Time) (signs.Lease, bool) {
 	return signs.Lease{ReadAt: readAt, RenewedAt: l.Spec.RenewTime.Time, Duration: time.Duration(*l.Spec.LeaseDurationSeconds) * time.Second}, true
 }
 
-// Leases reads the leases of these nodes concurrently, from the API server's own cache. The key of
-// the result is the node's name. Nodes without a lease are left out.
+// Leases reads the leases of these nodes concurrently, from the API server's own cache. Nodes
+// without a lease are left out.
 func (f Fleet) Leases(ctx context.Context, nodes []string) (map[string]signs.Lease, error) {
 	all := make([]*coordinationv1.Lease, len(nodes))
 	g, ctx := errgroup.WithContext(ctx)
@@ -129,9 +126,8 @@ func (f Fleet) Leases(ctx context.Context, nodes []string) (map[string]signs.Lea
 	return out, nil
 }
 
-// Heartbeats reads the leases of all nodes from the API server's own cache. The key of the result
-// is the node's name. This costs the API server almost nothing, and is recent enough to count the
-// healthy nodes.
+// Heartbeats reads the leases of all nodes from the API server's own cache. This costs the API
+// server almost nothing, and is recent enough to count the healthy nodes.
 func (f Fleet) Heartbeats(ctx context.Context) (map[string]signs.Lease, error) {
 	all, err := f.Client.CoordinationV1().Leases(corev1.NamespaceNodeLease).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
@@ -148,8 +144,8 @@ func (f Fleet) Heartbeats(ctx context.Context) (map[string]signs.Lease, error) {
 }
 
 // Trim returns a copy of the Node with only the fields that decisions use. A real Node takes tens
-// of kilobytes, mostly for images, managed fields and annotations of other systems. Trim keeps such
-// an annotation only if its key is in keep, and only maxKept bytes of its value.
+// of kilobytes, mostly images, managed fields and annotations of other systems. Of those
+// annotations, it keeps maxKept bytes of each in keep.
 func Trim(n *corev1.Node, keep ...string) *corev1.Node {
 	t := &corev1.Node{
 		TypeMeta: n.TypeMeta,
@@ -180,17 +176,14 @@ func Trim(n *corev1.Node, keep ...string) *corev1.Node {
 	return t
 }
 
-// maxKept is how much of another system's annotation is kept, in bytes. It is longer than any value
-// that a configuration compares.
+// In bytes, longer than any value that a configuration compares.
 const maxKept = 256
 
-// maxConditions is the largest number of conditions that are kept of a node. A real node has fewer,
-// but a hostile kubelet may write any number.
+// A real node has fewer, but a hostile kubelet may write any number.
 const maxConditions = 64
 
-// conditionsOf returns the node's conditions, for the policies' witnesses. Most of their types and
-// texts are the same on every node, so each text is stored only once. Reason and message of Ready
-// are left out, and long messages are cut.
+// Most types and texts are the same on every node, so each text is stored only once. Reason and
+// message of Ready are left out, and long messages are cut.
 func conditionsOf(n *corev1.Node) []corev1.NodeCondition {
 	var out []corev1.NodeCondition
 	for _, c := range n.Status.Conditions {
@@ -205,8 +198,8 @@ func conditionsOf(n *corev1.Node) []corev1.NodeCondition {
 	return out
 }
 
-// shared returns a text of the condition from a store that all nodes share. For Ready it returns an
-// empty text: no policy reads the texts of Ready, and its message may change with each heartbeat.
+// shared returns an empty text for Ready: no policy reads its texts, and its message may change
+// with each heartbeat.
 func shared(c corev1.NodeCondition, text string) string {
 	if c.Type == corev1.NodeReady {
 		return ""
@@ -214,8 +207,7 @@ func shared(c corev1.NodeCondition, text string) string {
 	return unique.Make(text[:min(len(text), maxText)]).Value()
 }
 
-// maxText is how much of a condition's text is kept, in bytes. NVSentinel writes texts of up to
-// 1,024 bytes.
+// In bytes. NVSentinel writes texts of up to 1,024 bytes.
 const maxText = 1 << 10
 
 // Matters reports whether a change of a Node could change a decision. A heartbeat of the kubelet or
@@ -224,8 +216,8 @@ func Matters(a, b *corev1.Node) bool {
 	return !signs.Same(a, b) || !sameButSeen(a.Annotations, b.Annotations)
 }
 
-// otherUID reports whether the API server refused a patch because the object was replaced under the
-// same name. The API server then answers that the UID cannot be changed.
+// The object was replaced under the same name: the API server then answers that the UID cannot be
+// changed.
 func otherUID(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {
@@ -234,8 +226,7 @@ func otherUID(err error) bool {
 	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
 }
 
-// translate returns the engine's error for an error of the API server: ErrNotFound, ErrConflict, or
-// the same error. doing says which call failed.
+// translate returns ErrNotFound, ErrConflict, or the same error. doing says which call failed.
 func translate(doing string, err error) error {
 	switch {
 	case apierrors.IsNotFound(err):

@@ -13,20 +13,17 @@ import (
 	"drydock.dev/drydock/remediations/rescue"
 )
 
-// Histories adds entries to the histories on Nodes. The entries are about repairs that a replica
-// made while the API server did not answer. Any replica may write the entry, and not only the
-// replica that made the repair.
+// Histories adds entries about repairs that a replica made while the API server did not answer. Any
+// replica may write them.
 type Histories struct{ Client kubernetes.Interface }
 
 var _ rescue.HistoryWriter = Histories{}
 
-// historyTries is how often Write tries the write if other writers change the Node at the same
-// time.
+// historyTries is for other writers that change the Node at the same time.
 const historyTries = 5
 
-// Write adds the entry to the Node's history, unless the history already has it: another replica
-// may have written the same entry. It returns ErrNotFound if there is no such Node, and ErrConflict
-// if other writers kept changing the Node.
+// Write adds the entry to the Node's history, unless another replica has written it. It returns
+// ErrNotFound if there is no such Node, and ErrConflict if other writers kept changing the Node.
 func (h Histories) Write(ctx context.Context, node string, e remediations.Entry) error {
 	var err error
 	for range historyTries {

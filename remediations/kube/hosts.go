@@ -16,14 +16,13 @@ import (
 // cache.
 type Pods struct {
 	Client kubernetes.Interface
-	// Namespaces limits which pods are read, because Drydock may not have the right to read pods in
-	// other namespaces. If Namespaces is empty, pods of all namespaces are read.
+	// Pods in other namespaces are not read: the right may be missing. Empty means all namespaces.
 	Namespaces []string
 }
 
-// Hosts returns the name of the pod's node. It returns an empty name if the pod has no node yet,
-// does not exist, or is in a namespace that is not read. If the right to read a pod is missing,
-// Hosts returns an error, so that the alert about the pod is not silently dropped.
+// Hosts returns the pod's node, or "" if it has none yet, does not exist, or is in a namespace that
+// is not read. A missing right is an error, so that the alert about the pod is not silently
+// dropped.
 func (p Pods) Hosts(ctx context.Context, pod remediations.Pod) (string, error) {
 	if len(p.Namespaces) > 0 && !slices.Contains(p.Namespaces, pod.Namespace) {
 		return "", nil

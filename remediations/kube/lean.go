@@ -10,9 +10,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// LeanNode is a Node that is decoded from protobuf without its images and managed fields. They are
-// the largest part of a Node, and would be most of the work of a watch of Nodes. Trim would remove
-// them anyway. LeanTransform converts a LeanNode to a Node.
+// LeanNode is a Node that is decoded from protobuf without its images and managed fields, which
+// would be most of the work of a watch of Nodes. LeanTransform converts it to a Node.
 type LeanNode struct{ corev1.Node }
 
 // LeanNodeList is a list of LeanNodes.
@@ -23,7 +22,7 @@ type LeanNodeList struct {
 	Items []LeanNode `json:"items"`
 }
 
-// These are field numbers in k8s.io/api/core/v1/generated.proto and
+// Field numbers of k8s.io/api/core/v1/generated.proto and
 // k8s.io/apimachinery/pkg/apis/meta/v1/generated.proto. The number of a protobuf field never
 // changes.
 const (
@@ -33,7 +32,7 @@ const (
 	images                  = 8    // of NodeStatus
 )
 
-// LeanScheme returns a scheme that decodes Nodes as LeanNodes. It knows no other kind of object.
+// LeanScheme returns a scheme that decodes Nodes as LeanNodes and knows nothing else.
 func LeanScheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	s.AddKnownTypeWithName(corev1.SchemeGroupVersion.WithKind("Node"), &LeanNode{})
@@ -42,8 +41,8 @@ func LeanScheme() *runtime.Scheme {
 	return s
 }
 
-// LeanTransform returns the informer's transform function for LeanNodes. It converts each LeanNode
-// to a Node, and trims it with Trim. keep is for Trim.
+// LeanTransform returns the informer's transform function, which converts each LeanNode to a
+// trimmed Node. keep is for Trim.
 func LeanTransform(keep ...string) cache.TransformFunc {
 	return func(o any) (any, error) {
 		if n, ok := o.(*LeanNode); ok {
@@ -79,9 +78,8 @@ func (n *LeanNode) Unmarshal(data []byte) error {
 	return n.Node.Unmarshal(lean)
 }
 
-// The function without copies one encoded field to out, but leaves out one of its inner fields.
-// number is the number of the copied field, and message is its content. left is the number of the
-// inner field to leave out.
+// The function without copies one encoded field to out, apart from its inner field with the number
+// left. number and message are the copied field's number and content.
 func without(left, number protowire.Number, message []byte, out *[]byte) error {
 	kept := 0
 	if err := eachField(message, func(n protowire.Number, field, _ []byte) error {
@@ -101,8 +99,8 @@ func without(left, number protowire.Number, message []byte, out *[]byte) error {
 	})
 }
 
-// eachField calls take for each field of an encoded message. field is the whole encoded field. held
-// is the content of the field if it is of the type bytes, and otherwise nil.
+// For each field, take gets the whole encoded field and, if it is of the type bytes, its content
+// (held).
 func eachField(message []byte, take func(number protowire.Number, field, held []byte) error) error {
 	for len(message) > 0 {
 		number, kind, tag := protowire.ConsumeTag(message)

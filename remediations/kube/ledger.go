@@ -15,14 +15,13 @@ import (
 type LedgerStore struct {
 	Client          kubernetes.Interface
 	Namespace, Name string
-	// Version is Drydock's version. It is written as an annotation for people and for the kubectl
-	// plugin.
+	// Written as an annotation for people and for the kubectl plugin.
 	Version string
 }
 
 var _ engine.LedgerStore = LedgerStore{}
 
-// Load reads the ConfigMap. It returns its data and its resourceVersion.
+// Load returns the ConfigMap's data and resourceVersion.
 func (s LedgerStore) Load(ctx context.Context) (map[string]string, string, error) {
 	cm, err := s.Client.CoreV1().ConfigMaps(s.Namespace).Get(ctx, s.Name, metav1.GetOptions{})
 	if err != nil {
@@ -31,8 +30,8 @@ func (s LedgerStore) Load(ctx context.Context) (map[string]string, string, error
 	return cm.Data, cm.ResourceVersion, nil
 }
 
-// Save replaces the ConfigMap's data if its resourceVersion is still version. If version is empty,
-// Save creates the ConfigMap. It returns the new resourceVersion.
+// Save replaces the ConfigMap's data if its resourceVersion is still version, or creates it if
+// version is empty. It returns the new resourceVersion.
 func (s LedgerStore) Save(ctx context.Context, data map[string]string, version string) (string, error) {
 	cm := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{

@@ -6,8 +6,7 @@ import (
 	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
-// meshSeen is the key of the annotation with the time when Kilo's agent on the node last wrote. It
-// changes twice a minute on each node.
+// The time when Kilo's agent on the node last wrote. It changes twice a minute on each node.
 const meshSeen = election.LastSeenKey
 
 func ofMesh(key string) bool { return slices.Contains(election.Keys, key) }

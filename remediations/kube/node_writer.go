@@ -20,10 +20,10 @@ import (
 )
 
 // NodeWriter writes on Nodes. Each change is one PATCH with the resourceVersion of the Node that
-// was read. So it fails if another writer has changed the Node since.
+// was read, so it fails if another writer has changed the Node since.
 type NodeWriter struct {
 	Client kubernetes.Interface
-	// Keep has the keys of other systems' annotations that Trim keeps (see Fleet.Keep).
+	// See Fleet.Keep.
 	Keep []string
 }
 
@@ -71,9 +71,9 @@ func patchNode(ctx context.Context, client kubernetes.Interface, name string, p 
 	return written, nil
 }
 
-// unwritten adds engine.ErrUnwritten to the error if the API server has written nothing. This is so
-// for all answers of class 4xx: a policy, a webhook, a size limit or a missing right refused the
-// write, or the API server was overloaded.
+// unwritten adds engine.ErrUnwritten if the API server has written nothing. This is so for all
+// answers of class 4xx: a policy, a webhook, a size limit or a missing right refused the write, or
+// the API server was overloaded.
 func unwritten(err error) error {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Code < http.StatusBadRequest || status.Status().Code >= http.StatusInternalServerError {
@@ -110,10 +110,9 @@ func (w NodeWriter) OwnsAnnotations(ctx context.Context, node string, keys []str
 	return owned, nil
 }
 
-// SetBy returns the field manager that owns an annotation of the Node, and when that manager last
-// changed the Node. If several managers own the annotation, SetBy returns the one that changed the
-// Node last. A client chooses the name of its field manager itself. So the name does not prove who
-// changed the annotation.
+// SetBy returns the field manager that owns an annotation of the Node, and when it last changed the
+// Node. Of several, it is the latest one. A client chooses the name of its field manager itself, so
+// the name does not prove who changed the annotation.
 func (w NodeWriter) SetBy(ctx context.Context, node, annotation string) (manager string, at time.Time, err error) {
 	n, err := w.managed(ctx, node)
 	if err != nil {
@@ -128,7 +127,7 @@ func (w NodeWriter) SetBy(ctx context.Context, node, annotation string) (manager
 	return manager, at, err
 }
 
-// managed reads the Node from the API server, because cached Nodes have no managedFields.
+// managed reads from the API server, because cached Nodes have no managedFields.
 func (w NodeWriter) managed(ctx context.Context, node string) (*corev1.Node, error) {
 	n, err := w.Client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Noticing returns an event handler for the Nodes' informer. It adds each changed Node to changes.
-// It calls notice if the change could change a decision.
+// Noticing returns an event handler that adds each changed Node to changes, and calls notice if the
+// change could change a decision.
 func Noticing(changes *Changes, notice func()) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { changes.add(o); notice() },

@@ -19,51 +19,46 @@ import (
 )
 
 const (
-	// reportedFor is how long after its end a repair is still reported. A report may be late, for
-	// example, because no Alertmanager answered for hours.
-	reportedFor = 24 * time.Hour
-	// notifyWithin is the timeout of one call of Notify.
+	// After the repair's end. A report may be late, for example because no Alertmanager answered
+	// for hours.
+	reportedFor  = 24 * time.Hour
 	notifyWithin = 30 * time.Second
-	// mostEnds is the largest number of ended repairs in one post. The next call reports further
-	// ones.
-	mostEnds = 100
-	// reportedKey is the key in the ConfigMap's data.
+	// In one post. The next call reports further ones.
+	mostEnds    = 100
 	reportedKey = "reported.json"
 )
 
-// Ended is a repair that ended on a node, from the history on the Node.
+// Ended is a repair that ended on a node, from the Node's history.
 type Ended struct {
 	Node string
 	remediations.Entry
 }
 
-// key identifies the end of a repair among all reported ones. It contains the outcome, because an
-// exhausted repair ends a second time when its node is healthy again.
+// key contains the outcome, because an exhausted repair ends a second time when its node is healthy
+// again.
 func (e Ended) key() string { return e.ID + " " + string(e.Outcome) }
 
-// Notifier reports ended repairs to people. It finds them in the histories on the Nodes. It stores
-// in a ConfigMap which ones it has reported, so that the next leader reports only the others.
+// Notifier reports ended repairs to people, from the histories on the Nodes. A ConfigMap stores
+// which ones were reported, so that the next leader reports only the others.
 type Notifier struct {
 	Client kubernetes.Interface
-	// Reported is the ConfigMap with the repairs that were reported. Only the Notifier writes it.
+	// Only the Notifier writes this ConfigMap.
 	Reported types.NamespacedName
 	Nodes    func(ctx context.Context) ([]*corev1.Node, error)
-	// Post sends the report to people. A repair may be reported twice, and this must do no harm.
+	// Sends the report to people. A repair may be reported twice, and this must do no harm.
 	Post  func(ctx context.Context, ends []Ended) error
 	Clock clock.PassiveClock
 }
 
-// reported is the content of the ConfigMap.
 type reported struct {
-	// Since is when the Notifier first ran. Repairs that ended before that are not reported.
+	// When the Notifier first ran. Repairs that ended before that are not reported.
 	Since time.Time `json:"since"`
-	// Ends has the repairs of the last 24 hours that were reported. The key is Ended.key, and the
-	// value is when the repair ended.
+	// The repairs of the last 24 hours that were reported, by Ended.key, and when each ended.
 	Ends map[string]time.Time `json:"ends"`
 }
 
-// Notify reports the ended repairs that have not been reported. If it returns an error, a later
-// call reports them.
+// Notify reports the ended repairs that have not been reported. After an error, a later call
+// reports them.
 func (n Notifier) Notify(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, notifyWithin)
 	defer cancel()
@@ -94,7 +89,6 @@ func (n Notifier) Notify(ctx context.Context) error {
 	return n.write(ctx, was, cm)
 }
 
-// unreported returns the ended repairs that must be reported, the oldest first.
 func (n Notifier) unreported(nodes []*corev1.Node, was reported, now time.Time) (ends []Ended) {
 	for _, node := range nodes {
 		for _, entry := range remediations.DecodeHistory(node.Annotations[remediations.HistoryKey]) {
@@ -108,8 +102,7 @@ func (n Notifier) unreported(nodes []*corev1.Node, was reported, now time.Time) 
 	return ends
 }
 
-// read returns the content of the ConfigMap and the ConfigMap itself. cm is nil if the ConfigMap
-// does not exist.
+// cm is nil if the ConfigMap does not exist.
 func (n Notifier) read(ctx context.Context) (was reported, cm *corev1.ConfigMap, err error) {
 	cm, err = n.Client.CoreV1().ConfigMaps(n.Reported.Namespace).Get(ctx, n.Reported.Name, metav1.GetOptions{})
 	switch {
@@ -127,8 +120,7 @@ func (n Notifier) read(ctx context.Context) (was reported, cm *corev1.ConfigMap,
 	return was, cm, nil
 }
 
-// write stores what was reported. It fails if another leader has written the ConfigMap since cm was
-// read.
+// write fails if another leader has written the ConfigMap since cm was read.
 func (n Notifier) write(ctx context.Context, is reported, cm *corev1.ConfigMap) error {
 	text, err := json.Marshal(is)
 	if err != nil {

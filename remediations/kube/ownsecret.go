@@ -16,26 +16,24 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// GeneratedKey is an annotation of a Secret. It means that Drydock generated the Secret's value,
-// and the chart reads it. A Secret without this annotation has a value from an older chart. The
-// chart must then repeat that value at each upgrade, because Helm would otherwise remove it.
+// GeneratedKey is an annotation of a Secret with a value that Drydock generated; the chart reads
+// it. Without it, the value is from an older chart, which must repeat it at each upgrade, because
+// Helm would otherwise remove it.
 const GeneratedKey = "drydock.dev/generated"
 
 const (
-	// ownSecretEvery is the time between two reads of the Secret. If a person has removed the
-	// value, Drydock then writes the same value again.
+	// If a person has removed the value, the same value is then written again.
 	ownSecretEvery = time.Minute
-	// ownSecretAgain is the wait before the next attempt after a failed one.
-	ownSecretAgain = 2 * time.Second
-	// ownSecretTimeout is the timeout of one attempt.
+	// After a failed attempt.
+	ownSecretAgain   = 2 * time.Second
 	ownSecretTimeout = 5 * time.Second
-	// ownSecretBytes is the length of a generated value before its encoding, in bytes.
+	// Before its encoding.
 	ownSecretBytes = 32
 )
 
 // OwnSecret generates a random value and writes it into a Secret that already exists. All replicas
-// do the same: the API server accepts the first write, and the other replicas use that value.
-// OwnSecret never changes a value that is in the Secret. It is a manager.Runnable.
+// do so: the API server accepts the first write, and the others use that value. It never changes a
+// value that is in the Secret. It is a manager.Runnable.
 type OwnSecret struct {
 	client kubernetes.Interface
 	secret types.NamespacedName
@@ -52,7 +50,7 @@ func NewOwnSecret(client kubernetes.Interface, secret types.NamespacedName, key 
 	return &OwnSecret{client: client, secret: secret, key: key, clock: c, log: log}
 }
 
-// Value returns the value that was last read or written. It is empty before that.
+// Value returns the value that was last read or written, or "".
 func (s *OwnSecret) Value() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,7 +60,7 @@ func (s *OwnSecret) Value() string {
 // NeedLeaderElection returns false, because each replica needs the value.
 func (*OwnSecret) NeedLeaderElection() bool { return false }
 
-// Start reads the Secret again and again until ctx ends. It writes the value whenever the Secret
+// Start reads the Secret again and again until ctx ends, and writes the value whenever the Secret
 // has none.
 func (s *OwnSecret) Start(ctx context.Context) error {
 	for failed := ""; ; {
@@ -86,8 +84,7 @@ func (s *OwnSecret) Start(ctx context.Context) error {
 	}
 }
 
-// keep reads the value from the Secret. If the Secret has none, keep writes the value that this
-// process has used, or a new one.
+// If the Secret has no value, keep writes the one that this process has used, or a new one.
 func (s *OwnSecret) keep(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, ownSecretTimeout)
 	defer cancel()
@@ -119,8 +116,7 @@ func (s *OwnSecret) keep(ctx context.Context) error {
 	return nil
 }
 
-// generate returns 256 random bits as text. All its characters are valid in an HTTP header and in a
-// file.
+// 256 random bits. All characters are valid in an HTTP header and in a file.
 func generate() string {
 	var b [ownSecretBytes]byte
 	_, _ = rand.Read(b[:]) // rand.Read never returns an error: if it fails, the program ends

@@ -10,8 +10,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// repairIndex is the name of the cache's index that finds Nodes by their repairs. The other
-// constants are the values in that index.
+// The cache's index that finds Nodes by their repairs, and the values in it.
 const (
 	repairIndex     = "repairs"
 	inFlight        = "in flight"
@@ -19,7 +18,7 @@ const (
 )
 
 // RepairIndex returns the index for Fleet.Indexer. Requests from outside can cause look-ups of
-// repairs. With this index, their cost does not grow with the number of Nodes.
+// repairs; with it, their cost does not grow with the number of Nodes.
 func RepairIndex() cache.Indexers {
 	return cache.Indexers{repairIndex: func(o any) (values []string, err error) {
 		n, ok := o.(*corev1.Node)
@@ -40,14 +39,12 @@ func RepairIndex() cache.Indexers {
 	}}
 }
 
-// mayFly reports whether the text of this encoded record contains a phase in flight. If so, the
-// repair may be in flight. Only the decoded record shows this with certainty.
+// Only the decoded record shows with certainty whether the repair is in flight.
 func mayFly(record string) bool {
 	return strings.Contains(record, string(remediations.PhaseActing)) || strings.Contains(record, string(remediations.PhaseVerifying))
 }
 
-// Repairing returns the Nodes that may have a repair in flight, according to one of their records
-// or to their phase label.
+// Repairing returns the Nodes that may have a repair in flight, by their records or phase label.
 func (f Fleet) Repairing() []*corev1.Node { return f.of(inFlight) }
 
 // RepairingLocations returns the Nodes that have the record of a mesh location's repair.

@@ -11,15 +11,14 @@ import (
 	"drydock.dev/drydock/remediations/engine"
 )
 
-// outOfService returns the taint that declares a machine permanently off. Kubernetes then detaches
-// its volumes, and deletes its pods without waiting for its kubelet. If the machine still runs,
-// data may be lost.
+// The taint declares a machine permanently off: Kubernetes detaches its volumes, and deletes its
+// pods without waiting for its kubelet. If the machine still runs, data may be lost.
 func outOfService(at time.Time) corev1.Taint {
 	return corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute, TimeAdded: &metav1.Time{Time: at}}
 }
 
-// taintsAfter returns the Node's taints after the change. All other taints stay as they were read,
-// also an out-of-service taint that another writer has set.
+// taintsAfter keeps all other taints as they were read, also an out-of-service taint of another
+// writer.
 func taintsAfter(n *corev1.Node, c engine.NodeChange) []corev1.Taint {
 	taints := slices.Clone(n.Spec.Taints)
 	if c.InService != nil {

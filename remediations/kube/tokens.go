@@ -11,17 +11,16 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// tokenFor is the requested lifetime of a token. It is the shortest that the API server allows.
+// The shortest lifetime that the API server allows.
 const tokenFor = 10 * time.Minute
 
-// Tokens requests tokens of a ServiceAccount from the API server, so that Drydock can authenticate
-// at another service. The ServiceAccount has only the rights that this service checks. Each token
-// is used for half of its lifetime.
+// Tokens requests tokens of a ServiceAccount, so that Drydock can authenticate at another service.
+// The ServiceAccount has only the rights that this service checks. Each token is used for half of
+// its lifetime.
 type Tokens struct {
 	Client          kubernetes.Interface
 	Namespace, Name string
-	// Audiences are the audiences of the tokens. If Audiences is empty, the tokens are for the API
-	// server itself.
+	// If it is empty, the tokens are for the API server itself.
 	Audiences []string
 	Now       func() time.Time
 
@@ -30,8 +29,8 @@ type Tokens struct {
 	until time.Time
 }
 
-// Token returns a token that stays valid for some minutes. If Drydock lacks the right to request
-// one, the error names that right.
+// Token returns a token that stays valid for some minutes. If the right to request one is missing,
+// the error names it.
 func (t *Tokens) Token(ctx context.Context) (string, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

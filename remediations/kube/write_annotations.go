@@ -16,9 +16,9 @@ import (
 	"drydock.dev/drydock/remediations/intake"
 )
 
-// WriteAnnotations returns a writer of annotations that uses the client. It does not work with a
-// fake client. Each write names the Node's UID, but not its resourceVersion. Each alert has its own
-// key, so writers do not overwrite each other's keys.
+// WriteAnnotations returns a writer of annotations. Each write names the Node's UID, but not its
+// resourceVersion: each alert has its own key, so writers do not overwrite each other's. It does
+// not work with a fake client.
 func WriteAnnotations(client kubernetes.Interface) intake.AnnotationWriter {
 	return func(ctx context.Context, name string, uid types.UID, annotations map[string]*string) error {
 		body, err := json.Marshal(nodePatch{Metadata: patchMeta{UID: uid, Annotations: annotations}})
@@ -39,7 +39,7 @@ func WriteAnnotations(client kubernetes.Interface) intake.AnnotationWriter {
 	}
 }
 
-// metadataOnly requests an answer without the Node's status, which is mostly images. Nothing reads
-// the answer, and while many alerts arrive there are thousands of answers. An API server that does
-// not support this answers with the whole Node.
+// metadataOnly requests an answer without the Node's status, which is mostly images. While many
+// alerts arrive there are thousands of answers, and nothing reads them. An API server that does not
+// support this answers with the whole Node.
 const metadataOnly = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"

@@ -27,34 +27,29 @@ import (
 )
 
 const (
-	// dryRunEvery is the time between two dry runs. dryRunSoon is used instead if the API server
-	// refused the last dry run or refuses a write. No two dry runs follow each other faster than
-	// dryRunSoon.
+	// dryRunSoon is the wait if the API server refused the last dry run or refuses a write, and the
+	// shortest between any two dry runs.
 	dryRunEvery = 5 * time.Minute
 	dryRunSoon  = 30 * time.Second
-	// dryRunNodes is how many Nodes a dry run tries. A write counts as refused only if the API
-	// server refuses it on all of them. A single Node may have its own reason for a refusal: its
-	// annotations are full, or a policy selects it.
-	dryRunNodes = 3
-	// dryRunWithin is the timeout of one dry run on one Node.
+	// A write counts as refused only if the API server refuses it on all of these Nodes. A single
+	// Node may have its own reason: its annotations are full, or a policy selects it.
+	dryRunNodes  = 3
 	dryRunWithin = 5 * time.Second
-	// refusalKept is how long a Node counts as refusing writes after the last refused write.
+	// How long a Node counts as refusing writes after the last refused one.
 	refusalKept = 2 * time.Minute
-	// maxRefusalText is how much of the API server's answer is shown, in bytes.
+	// Of the API server's answer, in bytes.
 	maxRefusalText = 400
-	// dryRunKey is the end of the annotation keys that only dry runs use. Drydock's own prefixes
-	// come before it.
+	// The end of the annotation keys that only dry runs use, after Drydock's own prefixes.
 	dryRunKey = "dry-run"
 )
 
-// WritePath finds out whether the API server accepts Drydock's writes on Nodes. It sends them as
-// dry runs, which change nothing and still pass through every policy and webhook. Dry runs are made
-// at the start, with each self-test, soon after a refused write, and regularly. WritePath is a
-// manager.Runnable.
+// WritePath finds out whether the API server accepts Drydock's writes on Nodes, by dry runs, which
+// change nothing and still pass through every policy and webhook: at the start, with each
+// self-test, soon after a refused write, and regularly. It is a manager.Runnable.
 type WritePath struct {
 	client kubernetes.Interface
 	nodes  func(context.Context) ([]*corev1.Node, error)
-	// cordons and taints mean that the configured policies may cordon or taint Nodes.
+	// Whether the configured policies may cordon or taint Nodes.
 	cordons, taints bool
 	below           func(int) int
 	clock           clock.Clock
@@ -72,8 +67,7 @@ type refusedWrite struct {
 	last time.Time
 }
 
-// NewWritePath returns a WritePath. below must return a random number from 0 to its argument,
-// without the argument itself.
+// NewWritePath returns a WritePath. below must return a random number from 0 to below its argument.
 func NewWritePath(client kubernetes.Interface, nodes func(context.Context) ([]*corev1.Node, error), c *remediations.Config, below func(int) int, clk clock.Clock, log logr.Logger) *WritePath {
 	w := &WritePath{client: client, nodes: nodes, below: below, clock: clk, log: log, doubts: make(chan struct{}, 1), refused: map[string]refusedWrite{}}
 	for _, p := range c.Policies {
@@ -90,8 +84,7 @@ func NewWritePath(client kubernetes.Interface, nodes func(context.Context) ([]*c
 	return w
 }
 
-// Doubt makes Start run the next dry run soon. The caller found a reason for this, for example a
-// refused write. Doubt never blocks.
+// Doubt makes Start run the next dry run soon. It never blocks.
 func (w *WritePath) Doubt() {
 	select {
 	case w.doubts <- struct{}{}:
@@ -99,8 +92,7 @@ func (w *WritePath) Doubt() {
 	}
 }
 
-// Watching returns a writer that calls write. It remembers the names of the Nodes that refuse the
-// write.
+// Watching returns a writer that calls write and remembers the Nodes that refuse it.
 func (w *WritePath) Watching(write intake.AnnotationWriter) intake.AnnotationWriter {
 	return func(ctx context.Context, name string, uid types.UID, annotations map[string]*string) error {
 		err := write(ctx, name, uid, annotations)
@@ -151,7 +143,7 @@ func (w *WritePath) Start(ctx context.Context) error {
 	}
 }
 
-// rest waits for the next dry run. It returns false if ctx has ended.
+// rest returns false if ctx has ended.
 func (w *WritePath) rest(ctx context.Context, began time.Time, wait time.Duration) bool {
 	timer := w.clock.NewTimer(wait)
 	defer timer.Stop()
@@ -172,7 +164,7 @@ func (w *WritePath) rest(ctx context.Context, began time.Time, wait time.Duratio
 	}
 }
 
-// Try makes the dry runs once. If they give no result now, the previous results stay.
+// Try makes the dry runs once. If they give no result, the previous results stay.
 func (w *WritePath) Try(ctx context.Context) {
 	nodes, err := w.nodes(ctx)
 	if err != nil || len(nodes) == 0 {
@@ -215,7 +207,6 @@ func (w *WritePath) Try(ctx context.Context) {
 	}
 }
 
-// The method some returns up to dryRunNodes random Nodes.
 func (w *WritePath) some(nodes []*corev1.Node) []*corev1.Node {
 	nodes = slices.Clone(nodes)
 	n := min(dryRunNodes, len(nodes))
@@ -226,8 +217,8 @@ func (w *WritePath) some(nodes []*corev1.Node) []*corev1.Node {
 	return nodes[:n]
 }
 
-// ask sends a write as a dry run on one Node after the other, until the API server accepts one. If
-// it accepts none, why has its first refusal. known is false if there was no result on any Node.
+// ask tries one Node after the other, until the API server accepts the write. If it accepts none,
+// why has its first refusal. known is false if there was no result on any Node.
 func (w *WritePath) ask(ctx context.Context, nodes []*corev1.Node, patch func(*corev1.Node) nodePatch) (why string, known bool) {
 	var tried []string
 	for _, n := range nodes {
@@ -263,9 +254,8 @@ func (w *WritePath) dryRun(ctx context.Context, node string, p nodePatch) error 
 	return err
 }
 
-// refuses reports whether the error means that the API server refuses the write. Some errors do not
-// mean that: the Node is gone or was replaced, its annotations are full, the API server cannot
-// answer now, or a webhook does not support dry runs.
+// Some errors are not a refusal: the Node is gone or was replaced, its annotations are full, the
+// API server cannot answer now, or a webhook does not support dry runs.
 func refuses(err error) bool {
 	var s apierrors.APIStatus
 	if !errors.As(err, &s) {
@@ -281,8 +271,7 @@ func refuses(err error) bool {
 	return true
 }
 
-// Full reports whether the API server refused a write because the object's annotations exceed the
-// limit of 256 KiB.
+// Full reports whether a write was refused because the object's annotations exceed 256 KiB.
 func Full(err error) bool {
 	var s apierrors.APIStatus
 	return apierrors.IsInvalid(err) && errors.As(err, &s) && s.Status().Details != nil &&
@@ -291,7 +280,7 @@ func Full(err error) bool {
 		})
 }
 
-// ownKeys returns a patch with one key of each kind that only Drydock writes.
+// One key of each kind that only Drydock writes.
 func ownKeys(n *corev1.Node) nodePatch {
 	phase, value := string(remediations.PhasePending), ""
 	if n.Labels[remediations.PhaseLabel] == phase {
@@ -308,8 +297,7 @@ func cordoning(n *corev1.Node) nodePatch {
 	return nodePatch{Metadata: patchMeta{UID: n.UID}, Spec: map[string]any{"unschedulable": !n.Spec.Unschedulable}}
 }
 
-// tainting returns a patch that adds the out-of-service taint. It has the Node's resourceVersion,
-// because a merge patch replaces all taints.
+// A merge patch replaces all taints, so it has the Node's resourceVersion.
 func tainting(n *corev1.Node) nodePatch {
 	at := time.Unix(0, 0).UTC()
 	return nodePatch{Metadata: patchMeta{UID: n.UID, ResourceVersion: n.ResourceVersion}, Spec: map[string]any{"taints": taintsAfter(n, engine.NodeChange{OutOfService: &at})}}
