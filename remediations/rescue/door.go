@@ -11,8 +11,8 @@ import (
 	"drydock.dev/drydock/remediations/routing"
 )
 
-// First returns a recorder for received alerts. It passes alerts about the API servers to the
-// rescue, and all other alerts to next. The rescue needs no API server to accept an alert.
+// First passes received alerts about the API servers to the rescue, and all others to next. The
+// rescue needs no API server to accept an alert.
 func (r *Rescue) First(next intake.Recorder) intake.Recorder { return rescueFirst{r, next} }
 
 type rescueFirst struct {
@@ -20,8 +20,8 @@ type rescueFirst struct {
 	next   intake.Recorder
 }
 
-// Record implements intake.Recorder. It only stores the alert in memory. If the process stops, no
-// alert is lost, because the rescue polls Alertmanager itself.
+// Record only stores the alert in memory. If the process stops, no alert is lost, because the
+// rescue polls Alertmanager itself.
 func (f rescueFirst) Record(ctx context.Context, labels map[string]string, status string, startsAt time.Time) (intake.Result, error) {
 	r := f.rescue
 	noNode := func(string) *corev1.Node { return nil }

@@ -14,20 +14,18 @@ import (
 	"drydock.dev/drydock/remediations/rescue/apiserver"
 )
 
-// rescueStep is the name of the only step of a rescue.
 const rescueStep = "restart-kubelet"
 
 const (
-	// atOnce bounds the decisions in one pass. Several decisions may follow each other without a
-	// wait, for example: one rescue ends, the next one begins, and its intent is written. After
-	// atOnce decisions, Drydock waits for the time soon before the next pass.
+	// atOnce bounds the decisions in one pass: one rescue ends, the next one begins, its intent is
+	// written. Then the next pass waits for soon.
 	atOnce, soon = 8, 50 * time.Millisecond
 	// idle is the longest time between two passes. later is the wait after the state directory
 	// could not be read or written.
 	idle, later = time.Minute, 2 * time.Second
 )
 
-// pass decides what to do and does it. It returns the time until the next pass.
+// pass returns the time until the next pass.
 func (r *Rescue) pass(ctx context.Context) time.Duration {
 	for range atOnce {
 		s, err := r.gather()
@@ -56,8 +54,7 @@ func (r *Rescue) pass(ctx context.Context) time.Duration {
 	return soon
 }
 
-// gather returns the input of apiserver.Decide. It also finds out whether people have changed their
-// files since the last pass.
+// gather also finds out whether people have changed their files since the last pass.
 func (r *Rescue) gather() (*apiserver.State, error) {
 	j, err := r.Journal.Load()
 	if err != nil {
@@ -82,13 +79,11 @@ func (r *Rescue) gather() (*apiserver.State, error) {
 	}, nil
 }
 
-// knows reports whether the journal has a rescue with that id.
 func knows(j apiserver.RescueJournal, id string) bool {
 	return (j.Rescue != nil && j.Rescue.ID == id) || slices.ContainsFunc(j.Ended, func(e apiserver.EndedRescue) bool { return e.ID == id })
 }
 
-// noteAlerts returns the alerts about the API servers. It also stores when this process first and
-// last received each alert.
+// noteAlerts also stores when this process first and last received each alert.
 func (r *Rescue) noteAlerts() []remediations.Alert {
 	now, first := r.Clock.Now(), map[string]time.Time{}
 	for fingerprint, h := range r.received {
@@ -111,7 +106,7 @@ func (r *Rescue) noteAlerts() []remediations.Alert {
 	return out
 }
 
-// takePosts returns the alerts of recent posts, and deletes older ones.
+// takePosts deletes older posts.
 func (r *Rescue) takePosts() (out []remediations.Alert) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -125,7 +120,7 @@ func (r *Rescue) takePosts() (out []remediations.Alert) {
 	return out
 }
 
-// apply does what the decision says. again means that the next decision must follow without a wait.
+// again means that the next decision must follow without a wait.
 func (r *Rescue) apply(ctx context.Context, s *apiserver.State, d apiserver.Decision, now time.Time) (again bool, err error) {
 	switch {
 	case !d.Well:
@@ -159,16 +154,15 @@ func (r *Rescue) apply(ctx context.Context, s *apiserver.State, d apiserver.Deci
 	return d.Verb == lifecycle.VerbVerify || d.Verb == lifecycle.VerbEnd, nil
 }
 
-// append writes entries that do not come from a decision. An error is only logged, because the
-// caller writes such an entry again later.
+// An error is only logged, because the caller writes such an entry again later.
 func (r *Rescue) append(entries ...apiserver.RescueEntry) {
 	if err := r.Journal.Append(entries...); err != nil {
 		r.Log.Error(err, "the state directory cannot be written")
 	}
 }
 
-// forgetTorn deletes observations from before the machine was suspended or its clock was set. No
-// decision may depend on them.
+// No decision may depend on observations from before the machine was suspended or its clock was
+// set.
 func (r *Rescue) forgetTorn(now time.Time) {
 	if r.word != nil && engine.Torn(r.word.AskedAt, now) {
 		r.word = nil
@@ -184,8 +178,8 @@ func (r *Rescue) forgetTorn(now time.Time) {
 	}
 }
 
-// reset does what a person requested with the file named reset. It removes that file before it
-// writes the reset into the journal. A file that stayed would allow unlimited restarts of a host.
+// reset removes the file named reset before it writes the reset into the journal. A file that
+// stayed would allow unlimited restarts of a host.
 func (r *Rescue) reset(s *apiserver.State, d apiserver.Decision) error {
 	if s.Journal.Malformed != nil {
 		if err := r.Journal.Renew(); err != nil {
@@ -199,7 +193,7 @@ func (r *Rescue) reset(s *apiserver.State, d apiserver.Decision) error {
 	return r.Journal.Append(d.Write...)
 }
 
-// issue writes the intent into the journal. Then it makes the call in another goroutine.
+// The intent is in the journal before the call is made, in another goroutine.
 func (r *Rescue) issue(ctx context.Context, s *apiserver.State, d apiserver.Decision, now time.Time) error {
 	if err := r.Journal.Append(d.Write...); err != nil {
 		return err // the intent may be durable nevertheless; when the journal is read again, it counts as issued
@@ -237,9 +231,8 @@ func (r *Rescue) issue(ctx context.Context, s *apiserver.State, d apiserver.Deci
 	return nil
 }
 
-// mayStill returns the check that runs right before the restart is sent. The check returns an error
-// if the restart is no longer allowed. If err is set, late is true if only the age of the intent
-// forbids the restart.
+// mayStill returns the check that runs right before the restart is sent. late is true if only the
+// age of the intent forbids the restart.
 func (r *Rescue) mayStill(ctx context.Context, attempt string, since time.Time) func() (late bool, err error) {
 	return func() (bool, error) {
 		if ctx.Err() != nil {
@@ -256,8 +249,8 @@ func (r *Rescue) mayStill(ctx context.Context, attempt string, since time.Time) 
 	}
 }
 
-// remind writes ended rescues into the histories on the hosts' Nodes, one at a time. A write
-// succeeds as soon as an API server accepts it.
+// remind writes ended rescues into the histories on the hosts' Nodes, one at a time, as soon as an
+// API server accepts that.
 func (r *Rescue) remind(ctx context.Context, j apiserver.RescueJournal) {
 	now := r.Clock.Now()
 	if r.History == nil || r.writing || j.Malformed != nil || now.Sub(r.wroteAt) < historyEvery {
@@ -283,7 +276,7 @@ func (r *Rescue) writeHistory(ctx context.Context, node string, e remediations.E
 	r.written <- done
 }
 
-// emit sends the Event for a decision, and logs it. Each Event is sent only once.
+// emit sends each Event only once.
 func (r *Rescue) emit(s *apiserver.State, d apiserver.Decision) {
 	rescue := s.Journal.Rescue
 	if len(d.Write) > 0 && d.Write[0].Rescue != nil {
@@ -315,7 +308,6 @@ func (r *Rescue) emit(s *apiserver.State, d apiserver.Decision) {
 	}
 }
 
-// emitOnce sends the Event, unless one with the same key and reason was sent before.
 func (r *Rescue) emitOnce(node, key string, e engine.Event) {
 	if r.emitted.First(key+"|"+e.Reason, 256) {
 		r.Events.Event(node, e)

@@ -20,44 +20,37 @@ import (
 	"drydock.dev/drydock/remediations/rescue/apiserver"
 )
 
-// ErrBusy means that a restart of the kubelet's unit already runs on the host. This process or
-// another one started it.
+// ErrBusy means that a restart of the kubelet's unit already runs on the host, from this process or
+// another one.
 var ErrBusy = errors.New("a restart of the unit already runs on the host")
 
 // Hosts observes the control-plane hosts and restarts their kubelets.
 type Hosts interface {
-	// Sights queries the /readyz of every host at the same time, within 5 s. The key of the result
-	// is the host's name. There is no error: a host whose state Sights cannot find out is
-	// HostUnknown.
+	// Sights queries the /readyz of every host at the same time, within 5 s. There is no error: a
+	// host whose state cannot be found out is HostUnknown.
 	Sights(ctx context.Context) map[string]apiserver.HostSight
-	// Restart restarts the host's kubelet. attempt is part of the name of the command on the host.
-	// Right before it sends the command, Restart calls mayStill. If mayStill returns an error, it
-	// sends nothing.
-	//
-	// outcome is never empty. If it is not accepted, err has the reason; ErrBusy means that a
-	// restart already runs there. evidence is what the host reported about the kubelet's unit
-	// before the restart.
+	// Restart restarts the host's kubelet. attempt is part of the command's name on the host. It
+	// calls mayStill right before it sends the command, and sends nothing after an error. outcome
+	// is never empty; if it is not accepted, err has the reason. evidence is what the host reported
+	// about the kubelet's unit before the restart.
 	Restart(ctx context.Context, host, attempt string, mayStill func() error) (outcome remediations.CallOutcome, evidence string, err error)
 }
 
 // Journal stores the record of the rescue on a disk, so that no API server is needed.
 type Journal interface {
-	// Load returns the journal, and the present content of the files paused and reset, which people
-	// create.
+	// Load returns the journal, and the files paused and reset, which people create.
 	Load() (apiserver.RescueJournal, error)
-	// Append makes all entries durable, or none of them. If it returns an error, it is unknown
-	// whether they are durable.
+	// Append makes all entries durable, or none. After an error it is unknown which.
 	Append(entries ...apiserver.RescueEntry) error
-	// Renew renames an unreadable journal and starts a new one. Answered removes the file reset,
-	// which a person created to request a reset.
+	// Renew renames an unreadable journal and starts a new one. Answered removes the file reset.
 	Renew() error
 	Answered() error
 }
 
 // HistoryWriter writes ended rescues into the histories on Nodes, once an API server answers again.
 type HistoryWriter interface {
-	// Write adds the entry to the history on the Node. It may be called again: an entry that the
-	// history already has is not an error. engine.ErrNotFound means that there is no such Node.
+	// Write adds the entry to the history on the Node. An entry that the history already has is not
+	// an error. engine.ErrNotFound means that there is no such Node.
 	Write(ctx context.Context, node string, e remediations.Entry) error
 }
 
@@ -67,25 +60,20 @@ type Options struct {
 	Hosts   Hosts
 	Journal Journal
 	Alerts  engine.AlertSource
-	// History writes ended rescues into the histories on Nodes. If it is nil, they are only in the
-	// journal.
-	History HistoryWriter
-	Events  engine.Recorder
-	Metrics prometheus.Registerer
-	Clock   clock.WithTicker
-	Log     logr.Logger
-	// PollInterval is the time between two regular polls of Alertmanager.
+	// If it is nil, ended rescues are only in the journal.
+	History      HistoryWriter
+	Events       engine.Recorder
+	Metrics      prometheus.Registerer
+	Clock        clock.WithTicker
+	Log          logr.Logger
 	PollInterval time.Duration
-	// CallTimeout is the timeout of one call to a host. If a call takes longer than a minute, its
-	// outcome counts as unknown.
+	// If a call to a host takes longer than a minute, its outcome counts as unknown.
 	CallTimeout time.Duration
-	// NewID returns the id for a new rescue.
-	NewID func() string
+	NewID       func() string
 }
 
-// core has the functions and limits that decide for a rescue. Each Rescue has its own copy, so that
-// knockout_test.go can disable one rule in one Rescue. That test then requires that another check
-// fails.
+// Each Rescue has its own copy, so that knockout_test.go can disable one rule in one Rescue. That
+// test then requires that another check fails.
 type core struct {
 	intentGood, lookLongest time.Duration
 	decide                  func(*apiserver.State, time.Time) apiserver.Decision
@@ -96,10 +84,9 @@ func wholeCore() core {
 	return core{intentGood: engine.IntentGood, lookLongest: engine.LookLongest, decide: apiserver.Decide, mayStill: apiserver.MayStillRescue}
 }
 
-// Rescue repairs the API servers themselves, also while no API server answers. Leader election
-// needs an API server, so Rescue runs in every replica and not only in the leader. The commands on
-// the hosts prevent two replicas from restarting the same kubelet. Like Engine, Rescue has one
-// goroutine that owns all of its state.
+// Rescue repairs the API servers themselves, also while none answers. It runs in every replica,
+// because leader election needs an API server. The commands on the hosts prevent two replicas from
+// restarting the same kubelet. One goroutine owns all of its state.
 type Rescue struct {
 	Options
 	core    core
@@ -112,39 +99,32 @@ type Rescue struct {
 
 	looking, lookAgain bool
 	seeing             bool
-	// hung is locked while a query of the hosts runs. A query may still run after its context has
-	// ended.
+	// Locked while a query of the hosts runs, which may be after its context has ended.
 	hung sync.Mutex
 
-	word   *alerts.Snapshot
-	sights map[string]apiserver.HostSight
-	call   *apiserver.RescueCall
-	// trail identifies the call in progress, for its log lines and Events.
+	word      *alerts.Snapshot
+	sights    map[string]apiserver.HostSight
+	call      *apiserver.RescueCall
 	trail     engine.Trail
 	wellSince time.Time
 	lookSince time.Time
 	newID     string
-	// said is the content of the files paused and reset at the last read.
-	said    people
-	emitted engine.Emitted
-	// writing means that a history on a Node is being written. wroteAt is when the last such write
-	// began.
+	said      people
+	emitted   engine.Emitted
+	// writing means that a history on a Node is being written. wroteAt is when that last began.
 	writing bool
 	wroteAt time.Time
 
-	// received has the first and the last time at which this process received each alert, by the
-	// alert's fingerprint.
+	// By the alert's fingerprint.
 	received map[string]alertTimes
 
 	mu     sync.Mutex
 	posted map[string]remediations.Alert
 }
 
-// alertTimes is when an alert was first and last received.
 type alertTimes struct{ first, last time.Time }
 
-// people has the state of the files paused and reset, which people create in the state directory,
-// and whether the journal is unreadable (malformed).
+// people has the state of the files paused and reset, and whether the journal is unreadable.
 type people struct {
 	paused    string
 	isPaused  bool
@@ -153,15 +133,13 @@ type people struct {
 }
 
 const (
-	// sightsFor is the timeout of one query of the hosts.
+	// The timeout of one query of the hosts.
 	sightsFor = 8 * time.Second
-	// historyFor is the timeout of one write of a history. historyEvery is the shortest time
-	// between two such writes.
+	// historyEvery is the shortest time between two writes of a history.
 	historyFor, historyEvery = 10 * time.Second, 30 * time.Second
-	// graceful is how long a process that stops waits for the call in progress.
+	// How long a process that stops waits for the call in progress.
 	graceful = 5 * time.Second
-	// postedFor is how long an alert from a post is stored after its last arrival. postedMost is
-	// the largest number of such alerts.
+	// How long an alert from a post is stored after its last arrival, and how many such alerts.
 	postedFor, postedMost = 10 * time.Minute, 16
 )
 
@@ -175,8 +153,7 @@ func New(o Options) *Rescue {
 	}
 }
 
-// NeedLeaderElection returns false, so that the manager starts the rescue in every replica. Leader
-// election needs an API server.
+// NeedLeaderElection returns false, because leader election needs an API server.
 func (r *Rescue) NeedLeaderElection() bool { return false }
 
 // Notice requests a poll of Alertmanager soon. It never blocks.
@@ -187,7 +164,7 @@ func (r *Rescue) Notice() {
 	}
 }
 
-// Receive stores a posted alert about the API servers. It never blocks. Drydock restarts nothing
+// Receive stores a posted alert about the API servers. It never blocks. Nothing is restarted
 // because of a post alone.
 func (r *Rescue) Receive(a remediations.Alert) {
 	r.mu.Lock()
@@ -235,7 +212,6 @@ func (r *Rescue) Start(ctx context.Context) error {
 	}
 }
 
-// look polls Alertmanager in another goroutine. The answer comes through r.looks.
 func (r *Rescue) look(ctx context.Context) {
 	if r.looking {
 		r.lookAgain = true
@@ -248,8 +224,7 @@ func (r *Rescue) look(ctx context.Context) {
 	}()
 }
 
-// see queries the hosts in another goroutine. The answer comes through r.seen. A host that does not
-// answer in time is HostUnknown.
+// A host that does not answer in time is HostUnknown.
 func (r *Rescue) see(ctx context.Context) {
 	if r.seeing {
 		return
@@ -275,8 +250,7 @@ func (r *Rescue) see(ctx context.Context) {
 	}()
 }
 
-// sightsOf returns one observation for each configured host. It ignores hosts that are not
-// configured. askedAt is when the query began.
+// One observation for each configured host; askedAt is when the query began.
 func (r *Rescue) sightsOf(saw map[string]apiserver.HostSight, askedAt time.Time) map[string]apiserver.HostSight {
 	out := make(map[string]apiserver.HostSight, len(r.Config.ControlPlaneHosts))
 	for _, host := range r.Config.ControlPlaneHosts {
@@ -293,7 +267,7 @@ func (r *Rescue) sightsOf(saw map[string]apiserver.HostSight, askedAt time.Time)
 	return out
 }
 
-// answered stores the result of a call, until the next decision writes it into the journal.
+// The result waits for the next decision, which writes it into the journal.
 func (r *Rescue) answered(c apiserver.RescueCall) {
 	r.metrics.Called(rescueStep, c.Outcome)
 	r.trail.Log(r.Log).Info("the host answered", "step", rescueStep, "outcome", c.Outcome, "why", c.Why)
@@ -302,8 +276,8 @@ func (r *Rescue) answered(c apiserver.RescueCall) {
 	}
 }
 
-// finish waits a short time for the call in progress, and writes its outcome into the journal. So
-// the outcome is known after a restart of Drydock.
+// finish waits a short time for the call in progress, so that its outcome is known after a restart
+// of Drydock.
 func (r *Rescue) finish() {
 	if r.call == nil || r.call.Outcome != "" {
 		return

@@ -16,8 +16,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// Kind is the kind of target for the API servers. All API servers together are one target, so no
-// label of an alert names it.
+// Kind is the kind of target for the API servers. All of them are one target, so no label of an
+// alert names it.
 var Kind = remediations.TargetKind{
 	Kind: remediations.KindAPIServer, Unknown: remediations.MisrouteUnknownNode,
 	Name:     func(*remediations.Policy, map[string]string) (string, error) { return "", nil },
@@ -27,38 +27,36 @@ var Kind = remediations.TargetKind{
 	Served:   func(c *remediations.Config) bool { return len(c.ControlPlaneHosts) > 0 },
 }
 
-// RescueFor is how long a rescue, the repair of the API servers, may take from its first restart.
-// It applies if the policy sets no timeout.
+// RescueFor is how long the repair of the API servers may take from its first restart, if the
+// policy sets no timeout.
 const RescueFor = 10 * time.Minute
 
-// HostState is the state of the API server on a control-plane host, according to its own /readyz.
+// HostState is the state of a host's API server, according to its own /readyz.
 type HostState string
 
 const (
 	// HostReady means that the API server answers that it is ready.
 	HostReady HostState = "Ready"
-	// HostFailing means that the API server answers that it is not ready, or that it certainly does
-	// not answer.
+	// HostFailing means that the API server answers that it is not ready, or certainly does not
+	// answer.
 	HostFailing HostState = "Failing"
-	// HostUnknown means that the state is unknown. This never counts as a fault.
+	// HostUnknown never counts as a fault.
 	HostUnknown HostState = "Unknown"
 )
 
-// hostStates has all states of a host.
 var hostStates = []HostState{HostReady, HostFailing, HostUnknown}
 
-// HostSight is the last observation of the API server on one control-plane host. Why describes the
-// answer.
+// HostSight is the last observation of the API server on one control-plane host.
 type HostSight struct {
 	Host  string
 	State HostState
 	Why   string
-	// At is when the query of /readyz began.
+	// When the query of /readyz began.
 	At time.Time
 }
 
-// SightOf returns the observation for one query of a host's /readyz. status is the HTTP status of
-// the answer. err is why there was no answer, or nil.
+// SightOf returns the observation for one query of a host's /readyz. err is why there was no
+// answer, or nil.
 func SightOf(host string, status int, err error, at time.Time) HostSight {
 	s := HostSight{Host: host, At: at, State: HostUnknown}
 	switch {
@@ -77,8 +75,8 @@ func SightOf(host string, status int, err error, at time.Time) HostSight {
 	return s
 }
 
-// unanswered reports whether the error shows that no API server answers on the host. Other errors
-// do not show the state of the API server, for example a certificate that cannot be verified.
+// Other errors do not show the state of the API server, for example a certificate that cannot be
+// verified.
 func unanswered(err error) bool {
 	var slow interface{ Timeout() bool }
 	if errors.As(err, &slow) && slow.Timeout() {
@@ -92,8 +90,7 @@ func unanswered(err error) bool {
 	return false
 }
 
-// ready returns the first configured host whose API server answers that it is ready, or an empty
-// text.
+// The first in the configuration's order, or "".
 func (s *State) ready() string {
 	for _, h := range s.Config.ControlPlaneHosts {
 		if s.Sights[h].State == HostReady {
@@ -103,8 +100,8 @@ func (s *State) ready() string {
 	return ""
 }
 
-// unseen reports whether the hosts must be observed again. This is so if the observation of a host
-// is missing, too old, or from before the last restart.
+// unseen reports whether the observation of a host is missing, too old, or from before the last
+// restart.
 func (s *State) unseen(now time.Time) bool {
 	oldest := s.oldest()
 	if r := s.Journal.Rescue; r != nil && r.last() != nil && oldest.Before(r.since()) {
@@ -113,8 +110,8 @@ func (s *State) unseen(now time.Time) bool {
 	return s.outdated(oldest, now)
 }
 
-// since returns the earliest time at which an observation can show the effect of the last restart.
-// It adds one second, because recorded times have no fractions of a second.
+// The earliest time at which an observation can show the effect of the last restart. One second is
+// added, because recorded times have no fractions of a second.
 func (r *Rescue) since() time.Time {
 	if r.Phase == remediations.PhaseVerifying {
 		return r.Since.Add(time.Second)
@@ -122,8 +119,7 @@ func (r *Rescue) since() time.Time {
 	return r.last().At.Add(time.Second)
 }
 
-// oldest returns the time of the oldest observation among all configured hosts. It returns zero if
-// a host has not been observed.
+// oldest returns zero if a host has not been observed.
 func (s *State) oldest() (oldest time.Time) {
 	for i, h := range s.Config.ControlPlaneHosts {
 		if seen := s.Sights[h].At; i == 0 || seen.Before(oldest) {
@@ -133,8 +129,8 @@ func (s *State) oldest() (oldest time.Time) {
 	return oldest
 }
 
-// again adds to the decision d that Drydock must observe the hosts again when the last observation
-// is rescueAgain old. It is for a rescue that waits.
+// again is for a rescue that waits: the hosts are observed again when the last observation is
+// rescueAgain old.
 func (s *State) again(d Decision, now time.Time) Decision {
 	next := s.oldest().Add(rescueAgain)
 	if !next.After(now) {
@@ -145,14 +141,12 @@ func (s *State) again(d Decision, now time.Time) Decision {
 	return d
 }
 
-// stale reports whether the Alertmanagers' answers are missing or too old for a decision.
 func (s *State) stale(now time.Time) bool {
 	return s.Snapshot == nil || s.outdated(s.Snapshot.AskedAt, now)
 }
 
-// outdated reports whether an observation from the time seen no longer counts. There are three
-// reasons: the observation is too old, a person has changed a file in the state directory since
-// then, or the clock was set back.
+// outdated reports whether an observation is too old, from before a person changed a file in the
+// state directory, or from before the clock was set back.
 func (s *State) outdated(seen, now time.Time) bool {
 	age := now.Sub(seen)
 	return seen.Before(s.LookSince) || age > remediations.LookFor || age < 0

@@ -18,55 +18,47 @@ import (
 var restartKubelet = remediations.Shipped()["restart-kubelet"]
 
 const (
-	// rescueAgain is the time between two observations of the hosts while a rescue waits for the
-	// effect of a restart.
+	// The time between two observations of the hosts while a rescue waits for the effect of a
+	// restart.
 	rescueAgain = 5 * time.Second
-	// rescueIdle is the time between two observations of the hosts while the alert fires and
-	// Drydock has nothing to do.
+	// The same while the alert fires and there is nothing to do.
 	rescueIdle = 15 * time.Second
-	// rescueBlind is how long a rescue may last after Rescue.Over because the hosts could not be
-	// observed. Without an observation it is unknown whether the rescue has succeeded.
+	// How long a rescue may last after Rescue.Over because the hosts could not be observed: without
+	// an observation it is unknown whether the rescue has succeeded.
 	rescueBlind = 30 * time.Second
 )
 
-// State is the input of Decide. It has no Nodes, because they can only be read from an API server.
+// State is the input of Decide. It has no Nodes, because only an API server has them.
 type State struct {
 	Config  *remediations.Config
 	Journal RescueJournal
-	// Snapshot has the Alertmanagers' last answers. It is nil before the first poll.
+	// Nil before the first poll of Alertmanager.
 	Snapshot *alerts.Snapshot
-	// Alerts has the alerts about the API servers, the oldest first. The function Alerts returns
-	// them.
+	// The alerts about the API servers, oldest first, from the function Alerts.
 	Alerts []remediations.Alert
-	// Sights has the last observations of the control-plane hosts, by the host's name.
+	// By the host's name.
 	Sights map[string]HostSight
-	// Call is the call to a host for the last attempt in the journal. It is nil if this process did
-	// not make the call.
+	// The call for the last attempt in the journal. Nil if this process did not make it.
 	Call *RescueCall
-	// LookSince is when a person last changed a file in the state directory. Observations from
-	// before that time do not count.
+	// When a person last changed a file in the state directory. Earlier observations do not count.
 	LookSince time.Time
-	// WellSince is when Drydock found an API server ready. Every later decision has also found one
-	// ready. It is zero if the last decision found no API server ready.
+	// Since when every decision has found an API server ready. Zero if the last one found none.
 	WellSince time.Time
-	// NewID is the id for a rescue that this decision may begin.
-	NewID string
-	// Guards are checked before each restart. If Guards is nil, all guards are checked. Only tests set
-	// it.
+	NewID     string
+	// Nil means all guards. Only tests set it.
 	Guards []lifecycle.Guard
 }
 
 // RescueCall is one call that restarts the kubelet of a host.
 type RescueCall struct {
 	Attempt string
-	// Outcome is empty while the call is in progress.
+	// Empty while the call is in progress.
 	Outcome remediations.CallOutcome
 	Why     string
-	// Evidence is what the host last reported about the kubelet's systemd unit before the restart.
+	// What the host last reported about the kubelet's systemd unit before the restart.
 	Evidence string
 	// Busy means that the host refused the call, because a restart of the unit already runs there.
-	// Withheld means that Drydock did not make the call. Its last check forbade the call for a
-	// reason other than the intent's age.
+	// Withheld means that the last check forbade the call for a reason other than the intent's age.
 	Busy, Withheld bool
 }
 
@@ -75,29 +67,26 @@ type Decision struct {
 	Verb    lifecycle.Verb
 	Reason  remediations.Reason
 	Message string
-	// Recheck is when to decide again even if nothing has changed. Zero means that only a change
-	// leads to the next decision.
+	// When to decide again even if nothing has changed. Zero means only after a change.
 	Recheck time.Time
-	// AskAlerts means that Alertmanager must be polled again. AskSights means that the hosts must
-	// be observed again. With VerbLook, Drydock decides again when it has the answers.
+	// AskAlerts means that Alertmanager must be polled again, AskSights that the hosts must be
+	// observed again. With VerbLook, the next decision waits for the answers.
 	AskAlerts, AskSights bool
 
 	Policy *remediations.Policy
-	// Write has the next entries of the journal. They must be durable before Drydock does anything
-	// else.
+	// The next entries of the journal. They must be durable before anything else is done.
 	Write []RescueEntry
-	// Try is the restart to make now, if Verb is VerbIssue.
+	// The restart to make now, if Verb is VerbIssue.
 	Try *HostTry
-	// Ended is how the rescue ended, if Verb is VerbEnd.
+	// How the rescue ended, if Verb is VerbEnd.
 	Ended *EndedRescue
-	// Well means that an API server is ready now, even if only for a moment (see State.WellSince).
+	// An API server is ready now, even if only for a moment (see State.WellSince).
 	Well bool
 }
 
-// Alerts returns the alerts about the API servers, the oldest first. These are the alerts in the
-// Alertmanagers' answers w, and the alerts in posted that no Alertmanager in w has. received has
-// the time when each alert was first received. Its key is the alert's fingerprint. For alerts about
-// other targets, the Node stores this time.
+// Alerts returns the alerts about the API servers, oldest first: those of the Alertmanagers'
+// answers w, and those in posted that no Alertmanager in w has. received is when each was first
+// received, by fingerprint; no Node can store it here.
 func Alerts(c *remediations.Config, w *alerts.Snapshot, posted []remediations.Alert, received map[string]time.Time) []remediations.Alert {
 	all := map[string]remediations.Alert{}
 	for _, a := range posted {
@@ -130,9 +119,8 @@ func Alerts(c *remediations.Config, w *alerts.Snapshot, posted []remediations.Al
 	return out
 }
 
-// Decide returns what to do about the API servers. It works while no API server answers. It is
-// pure, like the decisions in package lifecycle. It checks only a few guards, because the others
-// need Nodes, which cannot be read then.
+// Decide returns what to do about the API servers, also while none answers. It is pure. It checks
+// only a few guards, because the others need Nodes, which cannot be read then.
 func Decide(s *State, now time.Time) Decision {
 	r := s.Journal.Rescue
 	switch {
@@ -156,19 +144,17 @@ func Decide(s *State, now time.Time) Decision {
 	return s.goOn(now)
 }
 
-// serves reports whether p is a policy for API servers that is in use.
 func (s *State) serves(p *remediations.Policy) bool {
 	return p != nil && p.Mode != remediations.ModeOff && p.Kind == remediations.KindAPIServer && s.Config.Serves(p)
 }
 
-// alert returns the alert that caused the rescue, from the journal. The caller cannot rely on the
-// Alertmanagers for it, because they may not answer.
+// The alert is taken from the journal, because the Alertmanagers may not answer.
 func (r *Rescue) alert() remediations.Alert {
 	return remediations.Alert{Fingerprint: r.Cause.Alert, Policy: r.Policy, Status: remediations.StatusFiring}
 }
 
-// start decides before the first restart. It tries the alerts one after the other, until no guard
-// holds the restart for one of them.
+// start decides before the first restart. It tries one alert after the other, until no guard holds
+// the restart.
 func (s *State) start(now time.Time) Decision {
 	r := s.Journal.Rescue
 	if r.observing() {
@@ -219,8 +205,8 @@ func (s *State) start(now time.Time) Decision {
 	return Decision{Verb: lifecycle.VerbRest}
 }
 
-// goOn decides after the first restart. It waits for the effect of the last restart, and then
-// restarts the kubelet of the next host. The rescue ends when one API server works.
+// goOn decides after the first restart: it waits for the effect, and then restarts the kubelet of
+// the next host. One working API server ends the rescue.
 func (s *State) goOn(now time.Time) Decision {
 	r := s.Journal.Rescue
 	p := s.Config.Policy(r.Policy)
@@ -260,13 +246,12 @@ func (s *State) goOn(now time.Time) Decision {
 	return s.act(s.candidate(p, a, true, now), pending)
 }
 
-// heldBack reports whether a guard holds the rescue for a reason other than the state of the hosts.
+// heldBack reports whether the rescue is held for a reason other than the state of the hosts.
 func (r *Rescue) heldBack() bool {
 	return r.Phase == remediations.PhasePending && r.Hold != nil && r.Hold.Reason != remediations.ReasonAPIServerUnknown && r.Hold.Reason != remediations.ReasonRepairsSpent
 }
 
-// act decides to restart a host's kubelet, or to hold the rescue. pending is the record of the
-// rescue while it is held.
+// pending is the record of the rescue while it is held.
 func (s *State) act(c *rescuer, pending *Rescue) Decision {
 	c.Own = pending.ID
 	if s.unseen(c.Now) {
@@ -306,11 +291,9 @@ func (s *State) act(c *rescuer, pending *Rescue) Decision {
 	return d
 }
 
-// next returns the first host, in the configuration's order, whose kubelet the rescue can restart:
-// its state is HostFailing, and this rescue has not restarted it. A host below
-// limits.repairsPerNode takes precedence over a host that has reached that limit. host is empty if
-// there is no such host. unknown is a text for messages about the hosts in other states that this
-// rescue has not restarted. left is true if there are such hosts.
+// next returns the first failing host, in the configuration's order, that this rescue has not
+// restarted. A host below limits.repairsPerNode comes first. unknown describes, for messages, hosts
+// in other states, and left is true if there are any.
 func (s *State) next(c *rescuer, r *Rescue) (host, unknown string, left bool) {
 	var passed []string
 	for _, h := range s.Config.ControlPlaneHosts {

@@ -14,25 +14,22 @@ import (
 )
 
 // rescuer is a restart of a host's kubelet that might be made now. The core's guards check it like
-// any other repair, except the guards that need Nodes or the ledger.
+// any other repair, except those that need Nodes or the ledger.
 type rescuer struct {
 	*lifecycle.Candidate
 	state *State
-	// host is the next host to restart. It is empty until choose sets it. unknown has the hosts
-	// whose state is unknown, for messages.
+	// host is empty until choose sets it. unknown has the hosts whose state is unknown, for
+	// messages.
 	host, unknown string
 }
 
-// own has the guards that read the journal and the state directory. In other repairs they read
-// Nodes and the ledger.
+// These guards read the journal and the state directory instead of Nodes and the ledger.
 var own = []remediations.Reason{remediations.ReasonPaused, remediations.ReasonCooldown, remediations.ReasonRepairsSpent}
 
-// untilChosen has the guards that depend on the host. They are checked only after a host has been
-// chosen.
+// These guards depend on the host, so they are checked only after one has been chosen.
 var untilChosen = []remediations.Reason{remediations.ReasonRepairsSpent, remediations.ReasonObserving}
 
-// candidate returns a restart by the policy for the alert, so that the guards can check it. acted
-// means that the rescue in the journal has already restarted a kubelet.
+// acted means that the rescue in the journal has already restarted a kubelet.
 func (s *State) candidate(p *remediations.Policy, a *remediations.Alert, acted bool, now time.Time) *rescuer {
 	c, alert, step := &rescuer{state: s}, *a, remediations.StepRef{Name: restartKubelet.Name, Attempt: 1}
 	if r := s.Journal.Rescue; r != nil && r.Cause.Alert == a.Fingerprint && r.Began.Before(alert.ReceivedAt) {
@@ -48,9 +45,9 @@ func (s *State) candidate(p *remediations.Policy, a *remediations.Alert, acted b
 		c.Repair = s.Journal.Rescue.ID
 	}
 	if c.Verdict.Reason == remediations.ReasonBlind {
-		// The alert's state is Blind: Drydock cannot trust alerts about nodes. The outage of the
-		// API servers may itself be the reason for that, so it must not hold the rescue as Blind.
-		// The alert counts as unconfirmed instead.
+		// The alert's state is Blind: alerts about nodes cannot be trusted. The outage of the API
+		// servers may itself be the reason, so it must not hold the rescue as Blind. The alert
+		// counts as unconfirmed instead.
 		c.Verdict.Reason = remediations.ReasonAlertUnconfirmed
 	}
 	return c
@@ -61,14 +58,12 @@ func (c *rescuer) over(a *remediations.Alert) bool {
 	return c.Verdict.Gone && (a.Status == remediations.StatusResolved || c.Now.Sub(a.ReceivedAt) >= remediations.UnconfirmedFor)
 }
 
-// choose sets the host to restart.
 func (c *rescuer) choose(host, unknown string) {
 	c.host, c.unknown, c.Subject = host, unknown, host
 }
 
-// The method held returns the guard that holds the restart, and its finding. The finding is nil if
-// no guard holds the restart. If no host is chosen, held checks only the guards that do not depend
-// on the host.
+// The finding is nil if no guard holds the restart. If no host is chosen, only the guards that do
+// not depend on the host are checked.
 func (c *rescuer) held() (remediations.Reason, *lifecycle.Finding) {
 	if c.host != "" {
 		return c.HeldBy(nil)
@@ -76,8 +71,8 @@ func (c *rescuer) held() (remediations.Reason, *lifecycle.Finding) {
 	return c.HeldBy(slices.DeleteFunc(slices.Clone(remediations.Reasons), func(r remediations.Reason) bool { return slices.Contains(untilChosen, r) }))
 }
 
-// target presents the API servers to package lifecycle as a target, but only for its guards. A
-// rescue has a lifecycle of its own, in the journal.
+// target is only for the guards of package lifecycle. A rescue has a lifecycle of its own, in the
+// journal.
 type target struct {
 	lifecycle.Base
 	of *rescuer
@@ -103,9 +98,8 @@ func (c *rescuer) ownGuard(reason remediations.Reason) *lifecycle.Finding {
 	return nil
 }
 
-// pausedBy returns why the file named paused holds the rescue. It returns nil if there is no such
-// file, or if the pause has ended. The content of the file has the form of drydock.dev/pause, or is
-// a plain reason.
+// The file named paused has the form of drydock.dev/pause, or is a plain reason. Nil means that
+// nothing is paused.
 func (j RescueJournal) pausedBy(now time.Time) *lifecycle.Finding {
 	if j.Paused == nil {
 		return nil
@@ -140,13 +134,12 @@ func (c *rescuer) cooldown() *lifecycle.Finding {
 	return nil
 }
 
-// begun returns how many other rescues have restarted the host's kubelet within
-// limits.repairsWindow. It also returns when the first of these restarts was.
+// How many other rescues have restarted the host's kubelet within limits.repairsWindow, and when
+// the first of these restarts was.
 func (c *rescuer) begun(host string) (int, time.Time) {
 	return c.state.Journal.begun(host, c.Own, c.Now, c.Config.Limits.RepairsWindow)
 }
 
-// spent reports whether the host has been restarted as often as limits.repairsPerNode allows.
 func (c *rescuer) spent(host string) bool {
 	count, _ := c.begun(host)
 	return count >= c.Config.Limits.RepairsPerNode
@@ -180,5 +173,5 @@ func MayStillRescue(j RescueJournal, attempt string, now time.Time) error {
 	return nil
 }
 
-// noNode stands for the look-up of Nodes by name. It finds nothing, because no Node can be read.
+// noNode finds nothing, because no Node can be read.
 func noNode(string) *corev1.Node { return nil }

@@ -12,11 +12,9 @@ import (
 
 // These limits bound the size of the journal.
 const (
-	// maxEnded is the largest number of ended rescues in the journal. It is much more than
-	// limits.repairsPerNode allows within its window.
+	// Much more than limits.repairsPerNode allows within its window.
 	maxEnded = 100
-	// MaxControlPlaneHosts is the largest number of hosts in a configuration, and of hosts that one
-	// rescue restarts.
+	// MaxControlPlaneHosts bounds the hosts of a configuration, and those that one rescue restarts.
 	MaxControlPlaneHosts = 64
 	// maxEntryBytes is the largest size of one entry of the journal, in bytes.
 	maxEntryBytes = 256 << 10
@@ -30,64 +28,60 @@ type Rescue struct {
 	Policy string             `json:"policy"`
 	Cause  remediations.Cause `json:"cause"`
 	Phase  remediations.Phase `json:"phase"`
-	// Began is when the rescue was first stored. Since is when its present phase began, and
-	// Deadline is when that phase must end. Over is when the whole rescue must end. Over is zero
-	// before the first restart.
+	// Since is when the present phase began, and Deadline is when it must end. Over is when the
+	// whole rescue must end, or zero before the first restart.
 	Began    time.Time `json:"began"`
 	Since    time.Time `json:"since"`
 	Deadline time.Time `json:"deadline"`
 	Over     time.Time `json:"over,omitzero"`
-	// Hosts has the restarts so far, the oldest first. While the phase is Acting, the last one is
-	// the intent: its outcome is still unknown.
+	// The restarts so far, oldest first. While the phase is Acting, the last one is the intent: its
+	// outcome is still unknown.
 	Hosts []HostTry `json:"hosts,omitempty"`
-	// Issued counts all intents of the rescue, so that each intent has its own id. Hosts has fewer
-	// entries than Issued if Drydock wrote an intent and then did not make the call.
+	// Counts all intents of the rescue, so that each has its own id. Hosts has fewer entries if an
+	// intent was written and its call not made.
 	Issued int                `json:"issued,omitempty"`
 	Hold   *remediations.Hold `json:"hold,omitempty"`
-	// Observed is the restart that Drydock would have made in enforce mode, or nil.
+	// The restart that would have been made in enforce mode.
 	Observed *HostTry `json:"observed,omitempty"`
 }
 
-// HostTry is one attempt to restart a host's kubelet. If its outcome is missing, Drydock assumes
-// that the call was made.
+// HostTry is one attempt to restart a host's kubelet. Without an outcome, the call counts as made.
 type HostTry struct {
 	Host string `json:"host"`
-	// Attempt is the id of the attempt. It is part of the name of the systemd unit that makes the
-	// restart on the host.
+	// Part of the name of the systemd unit that makes the restart on the host.
 	Attempt string                   `json:"attempt"`
 	At      time.Time                `json:"at"`
 	Outcome remediations.CallOutcome `json:"outcome,omitempty"`
 	Why     string                   `json:"why,omitempty"`
-	// Evidence is what the host last reported about the kubelet's systemd unit before the restart.
+	// What the host last reported about the kubelet's systemd unit before the restart.
 	Evidence string `json:"evidence,omitempty"`
 }
 
-// EndedRescue is a rescue that has ended. Hosts has the restarts that it made, the oldest first.
+// EndedRescue is a rescue that has ended, with its restarts, oldest first.
 type EndedRescue struct {
 	remediations.Entry
 	Hosts []HostTry `json:"hosts,omitempty"`
-	// ObservedOn is the host whose kubelet Drydock would have restarted in enforce mode.
+	// The host whose kubelet would have been restarted in enforce mode.
 	ObservedOn string `json:"observedOn,omitempty"`
 }
 
 // RescueEntry is one entry of the journal. Exactly one of its fields is set.
 type RescueEntry struct {
-	// Rescue is the new state of the present rescue. Dropped is the id of a rescue that ended
-	// before it restarted anything. The journal keeps nothing of such a rescue.
+	// Dropped is the id of a rescue that ended before it restarted anything. The journal keeps
+	// nothing of it.
 	Rescue  *Rescue `json:"rescue,omitempty"`
 	Dropped string  `json:"dropped,omitempty"`
-	// Ended is how the rescue ended. If the rescue has run out of hosts (Exhausted), it also
-	// remains the present rescue.
+	// A rescue that has run out of hosts (Exhausted) also remains the present rescue.
 	Ended *EndedRescue `json:"ended,omitempty"`
-	// InHistory records that the history on a Node now has an ended rescue.
+	// The history on a Node now has an ended rescue.
 	InHistory *RescueInHistory `json:"told,omitempty"`
-	// Reset records that a person has reset the rescue. The journal then forgets the exhausted
-	// rescue, and the numbers of restarts of each host.
+	// A person has reset the rescue: the journal forgets the exhausted rescue, and each host's
+	// number of restarts.
 	Reset bool `json:"reset,omitempty"`
 }
 
-// RescueInHistory records that the rescue with this id needs no further write to the history on
-// this Node: the history has it, or the Node does not exist.
+// RescueInHistory means that the rescue needs no further write to the history on this Node: the
+// history has it, or the Node does not exist.
 type RescueInHistory struct {
 	ID   string `json:"id"`
 	Node string `json:"node"`
@@ -97,25 +91,24 @@ type RescueInHistory struct {
 // people.
 type RescueJournal struct {
 	Rescue *Rescue
-	// Malformed is why the journal is unreadable, or nil. If it is set, Rescue, Ended, InHistory
-	// and Forgotten have no meaning.
+	// Why the journal is unreadable. If it is set, Rescue, Ended, InHistory and Forgotten have no
+	// meaning.
 	Malformed error
-	// Ended has the rescues that have ended, the newest first.
+	// The newest first.
 	Ended []EndedRescue
-	// InHistory has the names of the Nodes whose histories have an ended rescue. The key is the id
-	// of the rescue.
+	// The Nodes whose histories have an ended rescue, by its id.
 	InHistory map[string][]string
-	// Forgotten is the id of the newest rescue before a person's reset. This rescue and all earlier
-	// ones no longer count. It is empty if there was no reset.
+	// The newest rescue before a person's reset. It and all earlier ones no longer count. Empty if
+	// there was no reset.
 	Forgotten string
-	// Paused is the content of the file named paused, or nil if there is no such file. Reset means
-	// that there is a file named reset. A person creates it to request a reset.
+	// Paused is the content of the file named paused, or nil. Reset means that a person has created
+	// the file named reset.
 	Paused *string
 	Reset  bool
 }
 
 // DecodeRescueEntry decodes one entry of the journal. It returns an error for any entry that this
-// version of Drydock would not write.
+// version would not write.
 func DecodeRescueEntry(text string) (RescueEntry, error) {
 	var e RescueEntry
 	if len(text) > maxEntryBytes {
@@ -199,7 +192,6 @@ func validateTries(tries []HostTry) error {
 	return nil
 }
 
-// last returns the last attempt of the rescue, or nil.
 func (r *Rescue) last() *HostTry {
 	if len(r.Hosts) == 0 {
 		return nil
@@ -225,7 +217,7 @@ func (r *Rescue) clone() *Rescue {
 	return &c
 }
 
-// With returns the journal after the entry e is added. It does not change j.
+// With returns the journal with the entry e. It does not change j.
 func (j RescueJournal) With(e RescueEntry) RescueJournal {
 	switch {
 	case e.Rescue != nil:
@@ -273,9 +265,8 @@ func (j RescueJournal) Entries() []RescueEntry {
 	return out
 }
 
-// begun counts the ended rescues that restarted the host's kubelet within the window. It ignores
-// the rescue with the id except. oldest is when the first of these restarts was. A refused restart
-// does not count.
+// begun counts the ended rescues, apart from except, that restarted the host's kubelet within the
+// window. A refused restart does not count.
 func (j RescueJournal) begun(host, except string, now time.Time, window time.Duration) (count int, oldest time.Time) {
 	for _, e := range j.Ended {
 		if e.ID == j.Forgotten {
@@ -294,8 +285,8 @@ func (j RescueJournal) begun(host, except string, now time.Time, window time.Dur
 	return count, oldest
 }
 
-// MissingInHistory returns the hosts of the ended rescue whose Nodes do not have it in their
-// histories yet.
+// MissingInHistory returns the hosts whose Nodes do not have the ended rescue in their histories
+// yet.
 func (j RescueJournal) MissingInHistory(e EndedRescue) []string {
 	var out []string
 	if on := e.ObservedOn; on != "" && !slices.Contains(j.InHistory[e.ID], on) {

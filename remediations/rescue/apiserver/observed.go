@@ -9,19 +9,18 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// observing reports whether the rescue has restarted nothing because its policy only observes.
+// observing reports whether nothing was restarted because the policy only observes.
 func (r *Rescue) observing() bool { return r != nil && r.Observed != nil && len(r.Hosts) == 0 }
 
-// observe stores the restart that Drydock would have made in enforce mode. Only the first such
-// restart is stored, because it is unknown what would have followed it.
+// Only the first restart is stored, because it is unknown what would have followed it.
 func (r *Rescue) observe(host string, now time.Time) {
 	if r.Observed == nil && len(r.Hosts) == 0 {
 		r.Observed = &HostTry{Host: host, Attempt: fmt.Sprintf("%s-%d", r.ID, r.Issued+1), At: remediations.Instant(now)}
 	}
 }
 
-// observedOver ends a rescue that was only observed, if its policy is off, its alert has ended, or
-// its deadline has passed. It returns false if the rescue continues.
+// observedOver ends a rescue that was only observed if its policy is off, its alert has ended, or
+// its deadline has passed.
 func (s *State) observedOver(now time.Time) (Decision, bool) {
 	r := s.Journal.Rescue
 	p := s.Config.Policy(r.Policy)
@@ -47,8 +46,7 @@ func (s *State) observedOver(now time.Time) (Decision, bool) {
 	return s.observed("the alert has ended", now), true
 }
 
-// givesWay ends a rescue that was only observed if the decision d begins another rescue. There is
-// at most one rescue at a time.
+// There is at most one rescue at a time, so one that was only observed ends when d begins another.
 func (s *State) givesWay(d Decision, now time.Time) Decision {
 	r := s.Journal.Rescue
 	if !r.observing() || len(d.Write) == 0 || d.Write[0].Rescue == nil || d.Write[0].Rescue.ID == r.ID {
@@ -57,8 +55,7 @@ func (s *State) givesWay(d Decision, now time.Time) Decision {
 	return s.observed("a rescue by policy "+d.Policy.Name+" begins instead", now)
 }
 
-// observedWell ends a rescue that was only observed, once the host's API server has been ready for
-// the policy's proofFor. Before that it waits.
+// The host's API server must have been ready for the policy's proofFor.
 func (s *State) observedWell(p *remediations.Policy, host string, now time.Time) Decision {
 	if !s.matured(p, host) {
 		d := Decision{Verb: lifecycle.VerbWait, Policy: p, Well: true, Message: fmt.Sprintf("the API server of %s answers ready; the rescue ends when this has been so for %s", host, text.Duration(p.ProofFor))}
@@ -67,8 +64,7 @@ func (s *State) observedWell(p *remediations.Policy, host string, now time.Time)
 	return s.observed("", now)
 }
 
-// observed ends a rescue that was only observed. why is the reason for a message. It is empty if
-// the rescue ends because an API server is ready.
+// why is empty if the rescue ends because an API server is ready.
 func (s *State) observed(why string, now time.Time) Decision {
 	r := s.Journal.Rescue
 	p := s.Config.Policy(r.Policy)

@@ -11,8 +11,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// settle decides what follows the last call. If this process did not make the call, an earlier
-// process may have made it, so the call counts as made.
+// If this process did not make the last call, an earlier process may have made it, so the call
+// counts as made.
 func (s *State) settle(now time.Time) Decision {
 	r := s.Journal.Rescue.clone()
 	t := r.last()
@@ -51,8 +51,7 @@ func (s *State) settle(now time.Time) Decision {
 	return d
 }
 
-// waitFor returns how long the rescue waits for the effect of one restart. After that it restarts
-// the next host.
+// The wait for the effect of one restart, before the next host is restarted.
 func (s *State) waitFor(p *remediations.Policy) time.Duration {
 	if p != nil && len(p.Plan) > 0 && p.Plan[0].Wait > 0 {
 		return p.Plan[0].Wait
@@ -60,8 +59,8 @@ func (s *State) waitFor(p *remediations.Policy) time.Duration {
 	return time.Minute
 }
 
-// The method well ends the rescue once an API server has been ready for the policy's proofFor.
-// Until then it waits, but not longer than until Rescue.Over.
+// The rescue ends once an API server has been ready for the policy's proofFor, and waits for that
+// at most until Rescue.Over.
 func (s *State) well(p *remediations.Policy, host string, now time.Time) Decision {
 	r := s.Journal.Rescue
 	matured := s.matured(p, host)
@@ -85,13 +84,11 @@ func (s *State) well(p *remediations.Policy, host string, now time.Time) Decisio
 	return s.end(remediations.OutcomeSelfRecovered, fmt.Sprintf("the API server of %s answers ready; %s", host, why), now)
 }
 
-// matured reports whether API servers have been ready without interruption for the policy's
-// proofFor. The last observation of host counts, and not the time now.
+// The last observation of host counts, and not the time now.
 func (s *State) matured(p *remediations.Policy, host string) bool {
 	return !s.WellSince.IsZero() && !s.Sights[host].At.Before(s.WellSince.Add(p.ProofFor))
 }
 
-// needless decides to restart nothing, because the API server of this host works.
 func (s *State) needless(p *remediations.Policy, host string, now time.Time) Decision {
 	why := fmt.Sprintf("the API server of %s answers ready, so Drydock restarts no host", host)
 	d := Decision{Verb: lifecycle.VerbRest, Policy: p, Message: why}
@@ -104,7 +101,7 @@ func (s *State) needless(p *remediations.Policy, host string, now time.Time) Dec
 	return d
 }
 
-// drop removes a rescue that has restarted nothing. The journal keeps nothing of it.
+// The journal keeps nothing of a rescue that has restarted nothing.
 func (s *State) drop(why string) Decision {
 	r := s.Journal.Rescue
 	return Decision{Verb: lifecycle.VerbDrop, Policy: s.Config.Policy(r.Policy), Message: why, Write: []RescueEntry{{Dropped: r.ID}}}
@@ -121,8 +118,7 @@ func (s *State) end(o remediations.Outcome, why string, now time.Time) Decision 
 	return Decision{Verb: lifecycle.VerbEnd, Policy: s.Config.Policy(r.Policy), Message: why, Ended: e, Write: []RescueEntry{{Ended: e}}}
 }
 
-// exhaust ends the rescue because no host is left to restart, or because its time has ended. The
-// rescue remains in the journal until a person has checked the hosts and resets it.
+// The rescue remains in the journal until a person has checked the hosts and resets it.
 func (s *State) exhaust(p *remediations.Policy, why string, now time.Time) Decision {
 	r := s.Journal.Rescue.clone()
 	var tried []string
@@ -136,8 +132,8 @@ func (s *State) exhaust(p *remediations.Policy, why string, now time.Time) Decis
 	return d
 }
 
-// rest changes nothing about an exhausted rescue, because only a person's reset removes it. If
-// Drydock stopped before it stored the rescue's end, rest stores the end.
+// Only a person's reset removes an exhausted rescue. The process may have stopped before it stored
+// the rescue's end.
 func (s *State) rest(now time.Time) Decision {
 	r := s.Journal.Rescue
 	if !slices.ContainsFunc(s.Journal.Ended, func(e EndedRescue) bool { return e.ID == r.ID }) {

@@ -8,12 +8,11 @@ import (
 	"syscall"
 )
 
-// disk is a file system with only the operations that the journal needs. Tests use one that loses
-// unsynced data.
+// disk has only the operations that the journal needs. Tests use one that loses unsynced data.
 type disk interface {
 	MkdirAll(dir string) error
-	// Lock locks the file at the path until unlock is called, or until this process ends. It
-	// returns errLocked if another process has the lock.
+	// Lock lasts until unlock is called, or until this process ends. It returns errLocked if
+	// another process has the lock.
 	Lock(path string) (unlock func() error, err error)
 	// ReadFile returns an error for a file that is longer than maxRead.
 	ReadFile(path string) ([]byte, error)
@@ -22,19 +21,19 @@ type disk interface {
 	Rename(from, to string) error
 	Remove(path string) error
 	SyncDir(dir string) error
-	// Same reports whether the open file f is still the file at the path. Another program may have
-	// replaced or removed it.
+	// Same reports whether f is still the file at the path: another program may have replaced or
+	// removed it.
 	Same(f file, path string) bool
 }
 
 // file is a file that is open for appending.
 type file interface {
-	// Append writes the whole text. If it returns no error, the text is durable.
+	// Append writes the whole text, which is durable unless it returns an error.
 	Append(text []byte) error
 	Close() error
 }
 
-// maxRead is how many bytes are read of one file at most. No file of Drydock is that long.
+// In bytes. No file of Drydock is that long.
 const maxRead = 4 * maxBytes
 
 type realDisk struct{}

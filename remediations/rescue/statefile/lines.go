@@ -10,16 +10,13 @@ import (
 	"drydock.dev/drydock/remediations/rescue/apiserver"
 )
 
-// version is the version of the format of a line.
 const version = 1
 
-// parts is one line of the journal. A line has all entries of one Append, so that either all of
-// them are durable or none.
+// A line has all entries of one Append, so that either all of them are durable or none.
 type parts struct {
 	V   int    `json:"v"`
 	Seq uint64 `json:"seq"`
-	// CRC is a checksum of Seq and Entries. A wrong checksum means that the line was damaged or
-	// changed.
+	// A checksum of Seq and Entries. If it is wrong, the line was damaged or changed.
 	CRC     string            `json:"crc"`
 	Entries []json.RawMessage `json:"entries"`
 }
@@ -49,24 +46,22 @@ func line(seq uint64, entries []apiserver.RescueEntry) []byte {
 	return b.Bytes()
 }
 
-// contents is the decoded content of a journal file.
 type contents struct {
 	journal apiserver.RescueJournal
 	seq     uint64
 	torn    string
 }
 
-// decode reads the content of a journal file. It drops the last line if a crash cut that line off,
-// because Append has not reported it as written. Any other line that this version would not write
-// is an error.
+// A crash may have cut off the last line, which is dropped: Append has not reported it as written.
+// Any other line that this version would not write is an error.
 func decode(text []byte) (contents, error) {
 	var c contents
 	for n := 1; len(text) > 0; n++ {
 		one, rest, ended := bytes.Cut(text, []byte{'\n'})
 		entries, seq, err := decodeLine(one)
 		switch {
-		// A crash has cut off this last line. Either the end of the line is missing, or a part of
-		// it did not reach the disk and consists of zeros.
+		// A crash has cut off this line: its end is missing, or a part did not reach the disk and
+		// consists of zeros.
 		case !ended, err != nil && len(rest) == 0 && bytes.IndexByte(one, 0) >= 0:
 			c.torn = fmt.Sprintf("line %d, after its first %d bytes", n, len(one))
 			return c, nil

@@ -22,29 +22,27 @@ import (
 const (
 	// Name is the name of the journal's file.
 	Name = "apiserver.jsonl"
-	// Paused is the name of a file that a person creates. While it exists, Drydock restarts
-	// nothing. Its content has the form of drydock.dev/pause, or is a plain reason. A pause with an
-	// end applies until then.
+	// Paused is a file that a person creates: while it exists, nothing is restarted. Its content
+	// has the form of drydock.dev/pause, or is a plain reason. A pause with an end applies until
+	// then.
 	Paused = "paused"
-	// Reset is the name of a file that a person creates. Drydock then forgets the exhausted rescue,
-	// or renames the unreadable journal. It also removes the file.
+	// Reset is a file that a person creates, to forget the exhausted rescue or to rename the
+	// unreadable journal. Drydock then removes the file.
 	Reset = "reset"
 
 	lockName = "lock"
 	newName  = Name + ".new"
 )
 
-// maxBytes bounds the journal's size, in bytes. If the file is longer, Append rewrites it in its
-// shortest form. One rescue takes a few kilobytes, so the file becomes that long only if the reason
-// of a hold changes for weeks.
+// If the file is longer, in bytes, Append rewrites it in its shortest form. One rescue takes a few
+// kilobytes, so this happens only if the reason of a hold changes for weeks.
 const maxBytes = 4 << 20
 
-// errLocked means that another process uses the directory. The operating system releases the lock
-// when that process ends, for any reason.
+// The operating system releases the lock when the other process ends, for any reason.
 var errLocked = errors.New("another Drydock uses the state directory")
 
-// File is the journal in the state directory. Only one goroutine may write to it. Others may read
-// from it at the same time.
+// File is the journal in the state directory. Only one goroutine may write to it, while others
+// read.
 type File struct {
 	dir   string
 	disk  disk
@@ -55,17 +53,15 @@ type File struct {
 	out  file
 	size int
 	seq  uint64
-	// suspect means that an Append failed. The end of the file, after the last good line, is then
-	// unknown.
+	// An Append failed, so the end of the file after the last good line is unknown.
 	suspect bool
 	journal apiserver.RescueJournal
-	// torn describes the last line of the file if a crash cut it off. read has dropped that line.
-	// Otherwise torn is empty.
+	// The last line of the file if a crash cut it off, which read has dropped.
 	torn string
 }
 
-// Open locks the directory and reads the journal. An unreadable journal is not an error of Open.
-// Load reports it, and the file stays unchanged until Renew.
+// Open locks the directory and reads the journal. An unreadable journal is reported by Load, and
+// stays unchanged until Renew.
 func Open(dir string, c clock.PassiveClock) (*File, error) { return open(dir, c, realDisk{}) }
 
 func open(dir string, c clock.PassiveClock, d disk) (*File, error) {
@@ -84,8 +80,7 @@ func open(dir string, c clock.PassiveClock, d disk) (*File, error) {
 	return f, nil
 }
 
-// read reads the journal, and rewrites it in its shortest form. It does not change an unreadable
-// journal.
+// read also rewrites the journal in its shortest form, unless the journal is unreadable.
 func (f *File) read() error {
 	text, err := f.disk.ReadFile(f.path(Name))
 	var found contents
@@ -101,11 +96,9 @@ func (f *File) read() error {
 }
 
 // Torn describes the last line of the journal if a crash cut it off, so that it was dropped.
-// Otherwise it returns an empty text.
 func (f *File) Torn() string { return f.torn }
 
-// Load returns the journal, and the present content of the files paused and reset, which people
-// create.
+// Load returns the journal, and the files paused and reset, which people create.
 func (f *File) Load() (apiserver.RescueJournal, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -123,12 +116,11 @@ func (f *File) Load() (apiserver.RescueJournal, error) {
 	return j, nil
 }
 
-// maxPaused is how much of the file paused is read, in bytes.
+// In bytes.
 const maxPaused = 1 << 10
 
-// Append makes all entries durable, or none of them. After an error it is unknown whether they are
-// durable, so the caller must not act on them. The next Append first rewrites the journal without
-// them.
+// Append makes all entries durable, or none. After an error it is unknown which, so the caller must
+// not act on them. The next Append first rewrites the journal without them.
 func (f *File) Append(entries ...apiserver.RescueEntry) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -179,8 +171,7 @@ func (f *File) Answered() error {
 	return f.disk.SyncDir(f.dir)
 }
 
-// compact writes the journal in its shortest form to a new file. It replaces the old file once the
-// new one is durable.
+// The old file is replaced once the new one is durable.
 func (f *File) compact() error {
 	if f.out != nil {
 		_ = f.out.Close()
