@@ -14,9 +14,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// APIServer returns the options for a provider whose backend is a real API server. The backend
-// sends every request to it as the administrator of config, even if the provider has another user.
-// conflict is the server's reason in a 409 answer: the object already exists, or has changed.
+// APIServer returns the options for a provider whose backend is a real API server, which the
+// backend calls as the administrator of config. conflict is the server's reason in a 409 answer:
+// the object already exists, or has changed.
 func APIServer(t testing.TB, config *rest.Config, conflict metav1.StatusReason) HTTPOptions {
 	t.Helper()
 	admin, err := rest.TransportFor(config)

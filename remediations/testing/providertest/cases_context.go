@@ -12,7 +12,6 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// contextCases are the cases where the caller cancels the call, or an answer never comes.
 func contextCases() []aCase {
 	return []aCase{
 		{"a context that is over", func(t testing.TB, p Provider) {
@@ -76,8 +75,8 @@ func contextCases() []aCase {
 	}
 }
 
-// giveUp cancels the call's context when the first request has arrived at the backend. It returns
-// how long the call continued after that.
+// giveUp cancels the call when the first request has arrived at the backend. It returns how long
+// the call continued after that.
 func (s *scene) giveUp(call func(context.Context)) time.Duration {
 	s.t.Helper()
 	s.Wire.Misbehave(0, -1, Fault{Kind: Hang})
@@ -94,9 +93,9 @@ func (s *scene) giveUp(call func(context.Context)) time.Duration {
 	return time.Since(<-arrived)
 }
 
-// byItself asserts that a call ends by the provider's own time limit, without a cancel by the
-// caller. If change is true, the fault f meets the request for a change. Otherwise it meets the
-// first request that changes nothing. From there on f meets all requests.
+// byItself asserts that a call ends by the provider's own time limit. If change is true, the fault
+// f meets the request for a change, and otherwise the first request that changes nothing. From
+// there on it meets all requests.
 func byItself(t testing.TB, p Provider, f Fault, change bool) {
 	t.Helper()
 	asked := clean(t, p)

@@ -13,11 +13,10 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// errOnRecord is the error that mayStill returns if an earlier process has already begun the
-// attempt. The intent of the attempt is on record, so this process must not make the call.
+// An earlier process has already begun the attempt: its intent is on record, so mayStill refuses
+// the call.
 var errOnRecord = errors.New("the intent is on record, so the attempt counts as made")
 
-// crashCases are the cases where the process ends during an Act and another process continues.
 func crashCases() []aCase {
 	return []aCase{
 		{"a crash before the work", func(t testing.TB, p Provider) { crashing(t, p, false) }},
@@ -38,10 +37,9 @@ func crashCases() []aCase {
 	}
 }
 
-// crashing ends the process during an Act, once for each of the Act's requests. If done is true,
-// the backend has done the requested work, and otherwise not. Then crashing starts a new provider,
-// which has only the record. It asserts that the new provider changes nothing by itself. It also
-// asserts that the provider does not repeat the attempt when mayStill refuses.
+// crashing ends the process at each of an Act's requests in turn, with the requested work done or
+// not. A new provider, which has only the record, must change nothing by itself, and must not
+// repeat the attempt when mayStill refuses.
 func crashing(t testing.TB, p Provider, done bool) {
 	t.Helper()
 	asked := clean(t, p)
@@ -68,8 +66,8 @@ func crashing(t testing.TB, p Provider, done bool) {
 	}
 }
 
-// crash calls Act, and ends the process at the request with the number at, so that its answer is
-// lost. It returns the machine with the facts that the record has about it.
+// The process ends at the request with the number at, so that its answer is lost. It returns the
+// machine with the facts that are on record.
 func (s *scene) crash(at int, done bool) engine.Machine {
 	s.t.Helper()
 	require.NotNil(s.t, s.Again, "the World has no Again")
@@ -87,7 +85,6 @@ func (s *scene) crash(at int, done bool) engine.Machine {
 	return m
 }
 
-// look calls each function of the provider that the engine may call without an attempt.
 func (s *scene) look() {
 	if surveyor, ok := s.Actuator.(engine.Surveyor); ok {
 		said := surveyor.Survey(s.t.Context(), s.Machine)
@@ -98,5 +95,4 @@ func (s *scene) look() {
 	}
 }
 
-// another returns the id of the next attempt.
 func another(attempt string) string { return attempt + "1" }

@@ -17,7 +17,7 @@ import (
 
 func changes(r Request) bool { return r.Changes }
 
-// clean returns the requests that an Act without any fault sends, numbered from 0.
+// The requests that an Act without any fault sends, numbered from 0.
 func clean(t testing.TB, p Provider) []Request {
 	t.Helper()
 	var asked []Request
@@ -33,9 +33,8 @@ func clean(t testing.TB, p Provider) []Request {
 	return asked
 }
 
-// actWith calls Act and injects the fault f into count of its requests. The first request with the
-// fault has the number first. After some faults that request gets no complete answer. In this case
-// actWith cancels the call when the request has arrived at the backend.
+// actWith injects the fault f into count of an Act's requests, from the request number first. If
+// that request gets no complete answer, actWith cancels the call.
 func (s *scene) actWith(first, count int, f Fault) outcome {
 	s.t.Helper()
 	m, trouble := s.surveyed()
@@ -65,7 +64,6 @@ func (s *scene) actWith(first, count int, f Fault) outcome {
 	return o
 }
 
-// lookCases are the cases where a request that changes nothing meets a fault.
 func lookCases() []aCase {
 	var all []aCase
 	for i, f := range faults() {
@@ -97,7 +95,7 @@ func lookCases() []aCase {
 
 // requirePassing asserts that the error is ErrPassing if the fault may pass in a moment, and
 // another error if the API refused the call. After ErrPassing the engine repeats the call without
-// using up the attempt. So ErrPassing is wrong if Act has called mayStill.
+// using up the attempt, so it is wrong after mayStill.
 func (s *scene) requirePassing(o outcome, f Fault) {
 	s.t.Helper()
 	passing := errors.Is(o.err, engine.ErrPassing)
@@ -110,9 +108,8 @@ func (s *scene) requirePassing(o outcome, f Fault) {
 	}
 }
 
-// everyLook injects the fault f into every request of an Act, and then of Survey and Testify. It
-// asserts that nothing is changed and that the provider reports the fault. salt varies the texts in
-// the answers.
+// everyLook injects the fault f into every request of an Act, and then of Survey and Testify:
+// nothing may be changed, and the fault must be reported. salt varies the texts in the answers.
 func everyLook(t testing.TB, p Provider, f Fault, salt int) {
 	t.Helper()
 	in(t, p, patience, func(s *scene) {
@@ -159,7 +156,6 @@ func everyLook(t testing.TB, p Provider, f Fault, salt int) {
 	}
 }
 
-// changeCases are the cases where the only request that changes something meets a fault.
 func changeCases() []aCase {
 	var all []aCase
 	for i, f := range faults() {

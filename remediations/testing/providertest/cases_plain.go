@@ -10,7 +10,6 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// plainCases are the cases where the backend behaves well.
 func plainCases() []aCase {
 	return []aCase{
 		{"one machine, one change", func(t testing.TB, p Provider) {
@@ -63,7 +62,6 @@ func plainCases() []aCase {
 	}
 }
 
-// identityCases are the cases where it is uncertain which machine is meant.
 func identityCases() []aCase {
 	var all []aCase
 	for _, which := range Scenes {
@@ -120,7 +118,6 @@ func identityCases() []aCase {
 	}})
 }
 
-// onceCases are the cases about mayStill, the last check before a change.
 func onceCases() []aCase {
 	return []aCase{
 		{"mayStill says no", func(t testing.TB, p Provider) {

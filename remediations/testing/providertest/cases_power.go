@@ -9,7 +9,6 @@ import (
 	"drydock.dev/drydock/remediations/engine"
 )
 
-// powerCases are the cases about the answers of an engine.PowerProver.
 func powerCases() []aCase {
 	var all []aCase
 	for name, on := range map[string]bool{"power: the machine is on": true, "power: the machine is off": false} {
@@ -34,8 +33,8 @@ func powerCases() []aCase {
 	}}.cases()...)
 }
 
-// poweringOff lets the provider switch the machine off, at a backend without faults. Then it calls
-// the function what, which queries the provider for the proof.
+// The provider switches the machine off at a backend without faults. Then the function what asks
+// for the proof.
 func poweringOff(t testing.TB, p Provider, what func(s *scene, before remediations.Before, prover engine.PowerProver)) {
 	t.Helper()
 	if !p.PowersOff {

@@ -8,20 +8,18 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// proof is a step whose success only the provider can prove. Its method cases returns the tests of
-// that proof.
+// proof is a step whose success only the provider can prove.
 type proof struct {
 	name string
-	// accepted carries out the step at a backend that accepts it. Then it calls the function what.
+	// Carries out the step at a backend that accepts it, and then calls what.
 	accepted func(t testing.TB, p Provider, what func(s *scene, before remediations.Before, ask asking))
 }
 
-// asking asks the provider whether the step is proven. kept has the facts that Survey returned and
-// the record kept.
+// kept has the facts that Survey returned and the record kept.
 type asking func(kept remediations.Before) error
 
-// cases returns the cases where the provider must report that nothing is proven. Either its query
-// for the proof gets no good answer, or the facts on record do not name the machine.
+// In these cases nothing is proven: the query for the proof gets no good answer, or the facts on
+// record do not name the machine.
 func (c proof) cases() (all []aCase) {
 	for i, f := range faults() {
 		if f.silent() {

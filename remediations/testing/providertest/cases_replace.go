@@ -10,8 +10,8 @@ import (
 	"drydock.dev/drydock/remediations/engine"
 )
 
-// proves returns what a provider may report at this stage of a replacement. gone is true if the old
-// machine is gone. whole is true if the replacement is complete.
+// What a provider may report at this stage of a replacement: the old machine is gone, the
+// replacement is complete.
 func (st Stage) proves(p Provider) (gone, whole bool) {
 	switch st {
 	case OldGone:
@@ -25,7 +25,6 @@ func (st Stage) proves(p Provider) (gone, whole bool) {
 	}
 }
 
-// replaceCases are the cases about the answers of an engine.Replacer.
 func replaceCases() []aCase {
 	var all []aCase
 	for _, stage := range slices.Concat(Stages, []Stage{Wanted}) {
@@ -65,8 +64,7 @@ func replaceCases() []aCase {
 	}}.cases()...)
 }
 
-// replacing lets the provider replace the machine, at a backend that accepts the call. Then it
-// calls the function what.
+// The provider replaces the machine at a backend that accepts the call. The function what follows.
 func replacing(t testing.TB, p Provider, what func(s *scene, before remediations.Before, replacer engine.Replacer)) {
 	t.Helper()
 	in(t, p, patience, func(s *scene) {

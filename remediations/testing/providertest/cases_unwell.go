@@ -17,13 +17,12 @@ import (
 const (
 	// Slowly is the delay of each answer of a slow backend.
 	Slowly = 100 * time.Millisecond
-	// answersBefore is how many answers an Act may wait for before its change, unless the provider
-	// sets AnswersBefore. A call must follow its intent within ten seconds, and a slow backend takes
+	// The answers that an Act may wait for before its change, unless the provider sets
+	// AnswersBefore. A call must follow its intent within ten seconds, and a slow backend takes
 	// three seconds for each answer.
 	answersBefore = 3
 )
 
-// unwellCases are the cases where the backend gives one wrong answer, is slow, or partly fails.
 func unwellCases() []aCase {
 	var all []aCase
 	for i, status := range []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusInternalServerError, http.StatusServiceUnavailable} {
@@ -77,8 +76,8 @@ func unwellCases() []aCase {
 	)
 }
 
-// wrongOnce injects one wrong answer into an Act, at each of its requests in turn. It asserts that
-// the wrong answer does not spend the attempt, and that the next call succeeds.
+// wrongOnce injects one wrong answer into an Act, at each of its requests in turn. The attempt must
+// not be spent, and the next call must succeed.
 func wrongOnce(t testing.TB, p Provider, f Fault, salt int) {
 	t.Helper()
 	for _, r := range clean(t, p) {

@@ -12,7 +12,8 @@ type Kind string
 
 // These are all kinds of fault.
 const (
-	// Gone: there is no listener when the request is sent, so it certainly does not arrive.
+	// Gone means that there is no listener when the request is sent, so it certainly does not
+	// arrive.
 	Gone Kind = "nobody listens"
 	// Cut: the connection is closed without an answer.
 	Cut Kind = "cut"
@@ -44,9 +45,9 @@ const (
 type Fault struct {
 	Kind   Kind
 	Status int // for Page, Redirect and Answer
-	// Done means that the backend does the requested work before the fault.
+	// The backend does the requested work before the fault.
 	Done bool
-	// Text is put into the answer wherever it has room for a text.
+	// Put into the answer wherever it has room for a text.
 	Text string
 }
 
@@ -62,10 +63,9 @@ func (f Fault) String() string {
 	return s
 }
 
-// retryAfter is the Retry-After of the statuses 429 and 503, in seconds.
+// In seconds, for the statuses 429 and 503.
 const retryAfter = 90
 
-// faults returns all faults that are injected.
 func faults() []Fault {
 	all := []Fault{
 		{Kind: Gone},
@@ -89,8 +89,8 @@ func faults() []Fault {
 	return all
 }
 
-// demanded returns what Act must report if the request for the change meets the fault: the outcome,
-// and whether the error must be engine.ErrAccount.
+// What Act must report if the request for the change meets the fault: the outcome, and whether the
+// error must be engine.ErrAccount.
 func (f Fault) demanded(p Provider) (outcome remediations.CallOutcome, account bool) {
 	if f.Kind == Gone || f.Kind == Answer && f.Status < http.StatusInternalServerError {
 		return remediations.CallRefused, f.refusesAccount(p)
@@ -98,12 +98,10 @@ func (f Fault) demanded(p Provider) (outcome remediations.CallOutcome, account b
 	return remediations.CallUnknown, false
 }
 
-// refusesAccount reports whether the fault means that the API refuses the caller's account for all
-// machines.
+// The API refuses the caller's account for all machines.
 func (f Fault) refusesAccount(p Provider) bool {
 	return !p.PerMachine && f.Kind == Answer && (f.Status == http.StatusUnauthorized || f.Status == http.StatusForbidden)
 }
 
-// silent reports whether the request never gets a complete answer, so that only a time limit or the
-// caller ends it.
+// The request never gets a complete answer, so only a time limit or the caller ends it.
 func (f Fault) silent() bool { return f.Kind == Hang || f.Kind == Trickle }

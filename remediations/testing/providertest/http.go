@@ -17,12 +17,11 @@ import (
 type HTTPOptions struct {
 	// Handler is the backend without faults.
 	Handler http.Handler
-	// Changes reports whether a request asks for a change of a machine.
+	// Whether a request asks for a change of a machine.
 	Changes func(*http.Request) bool
-	// Error returns an error with that status and text as the API would format it. An empty
-	// contentType means JSON.
+	// An error as the API would format it. An empty contentType means JSON.
 	Error func(status int, text string) (contentType, body string)
-	// TLS is the listener's configuration. If TLS is nil, the listener speaks plain HTTP.
+	// If it is nil, the listener speaks plain HTTP.
 	TLS *tls.Config
 }
 
@@ -34,7 +33,7 @@ type HTTP struct {
 	thief  net.Listener
 	closed context.Context
 	end    context.CancelFunc
-	// release ends the reservation of each listener's port.
+	// Each ends the reservation of a listener's port.
 	release [2]func()
 
 	strays, connects atomic.Int64
@@ -48,7 +47,6 @@ type HTTP struct {
 	changed  chan struct{}
 }
 
-// armed is a fault for a range of requests.
 type armed struct {
 	from, to int // request numbers; to is exclusive, and a negative to means no end
 	fault    Fault
@@ -94,7 +92,7 @@ func (h *HTTP) Close() {
 	}
 }
 
-// rob accepts connections at the address that the fault Redirect names, and counts them.
+// rob counts the connections to the address that the fault Redirect names.
 func (h *HTTP) rob() {
 	for {
 		c, err := h.thief.Accept()
@@ -206,7 +204,7 @@ func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.misanswer(w, r, string(sent), fault, done)
 }
 
-// faultOf returns the fault for the request with the number. The caller must hold mu.
+// The caller holds mu.
 func (h *HTTP) faultOf(n int) (Fault, bool) {
 	for _, a := range h.armed {
 		if a.hits(n) {
@@ -216,7 +214,6 @@ func (h *HTTP) faultOf(n int) (Fault, bool) {
 	return Fault{}, false
 }
 
-// counting is a listener that counts the connections that it accepts.
 type counting struct {
 	net.Listener
 	many *atomic.Int64

@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// endless is how many bytes an endless answer has in fact. A provider that reads without a limit
-// then fails the test, and does not fill the memory.
+// The bytes of an endless answer. A provider that reads without a limit then fails the test, and
+// does not fill the memory.
 const endless = 64 << 20
 
-// recorded is an answer of the backend that was not sent yet.
+// An answer of the backend that was not sent yet.
 type recorded struct{ *httptest.ResponseRecorder }
 
 func record(handler http.Handler, r *http.Request) *recorded {
@@ -32,8 +32,7 @@ func (r *recorded) send(w http.ResponseWriter) {
 	_, _ = w.Write(r.Body.Bytes())
 }
 
-// misanswer answers the request with the fault. done is the backend's good answer if the backend
-// has done the work, and nil otherwise.
+// done is the backend's good answer, or nil if it has not done the work.
 func (h *HTTP) misanswer(w http.ResponseWriter, r *http.Request, sent string, f Fault, done *recorded) {
 	text := f.Text + " You sent " + fmt.Sprint(r.Header) + " " + sent
 	switch f.Kind {
@@ -88,7 +87,6 @@ func (h *HTTP) misanswer(w http.ResponseWriter, r *http.Request, sent string, f 
 	panic(http.ErrAbortHandler)
 }
 
-// answer sends an error in the API's own format.
 func (h *HTTP) answer(w http.ResponseWriter, status int, text string) {
 	contentType, body := h.o.Error(status, text)
 	if contentType == "" {
@@ -102,8 +100,7 @@ func (h *HTTP) answer(w http.ResponseWriter, status int, text string) {
 	_, _ = io.WriteString(w, body)
 }
 
-// half sends the first half of an answer. If the answer has no body, it sends a header that
-// announces one.
+// If the answer has no body, half sends a header that announces one.
 func half(w http.ResponseWriter, done *recorded) {
 	body := done.Body.Bytes()
 	w.Header().Set("Content-Type", "application/json")
@@ -113,7 +110,7 @@ func half(w http.ResponseWriter, done *recorded) {
 	_ = http.NewResponseController(w).Flush()
 }
 
-// flood writes the chunk again and again until the reader stops or the limit endless is reached.
+// flood ends when the reader stops or the limit endless is reached.
 func (h *HTTP) flood(w io.Writer, chunk string) {
 	for written := 0; written < endless; written += len(chunk) {
 		if _, err := io.WriteString(w, chunk); err != nil {
@@ -123,7 +120,6 @@ func (h *HTTP) flood(w io.Writer, chunk string) {
 	h.overread.Store(true)
 }
 
-// trickle sends one byte after the other, with pauses.
 func (h *HTTP) trickle(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -142,5 +138,5 @@ func (h *HTTP) trickle(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// quiet returns a logger that drops everything, for a server whose connections are cut on purpose.
+// quiet is for a server whose connections are cut on purpose.
 func quiet() *log.Logger { return log.New(io.Discard, "", 0) }

@@ -9,8 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// listen listens on a free port of the loopback interface. The port is free again when the listener
-// is closed.
+// The port is free again when the listener is closed.
 func listen(t testing.TB) (l net.Listener, release func()) {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")

@@ -14,9 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// listen listens on a free port of the loopback interface. The port stays reserved until release is
-// called, also after the listener is closed. So a client that still connects to the port is
-// refused, and does not reach a listener of another test.
+// The port stays reserved until release is called, also after the listener is closed. So a client
+// that still connects to it is refused, and does not reach a listener of another test.
 func listen(t testing.TB) (l net.Listener, release func()) {
 	t.Helper()
 	// A socket that is bound and does not listen reserves its port.
@@ -37,7 +36,7 @@ func listen(t testing.TB) (l net.Listener, release func()) {
 	return l, func() { _ = unix.Close(reserved) }
 }
 
-// shared lets two sockets of this user have the same port.
+// Two sockets of this user may have the same port.
 func shared(socket int) error {
 	return unix.SetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
 }

@@ -47,80 +47,74 @@ import (
 
 // Provider describes the provider under test, and which parts of the contract apply to it.
 type Provider struct {
-	// Start makes the provider and a simulated backend for one case. A call of the provider must give
-	// up a request that has no answer after the timeout.
+	// Makes the provider and a simulated backend for one case. A call of the provider must give up
+	// a request that has no answer after the timeout.
 	Start func(t testing.TB, timeout time.Duration) World
-	// DoesNotApply has the reasons why cases do not apply to this provider. The key is the name of
-	// the case, or one half of it: the part before or after the colon. The test of that name is not
-	// run, and the log shows the reason.
+	// Why cases do not apply to this provider. The key is the name of the case, or the part before
+	// or after its colon. The log shows the reason.
 	DoesNotApply map[string]string
-	// Slow means that the backend takes long, like a whole API server. Then only a third of the
-	// cases are run, chosen at random. If DRYDOCK_SOAK is set, all cases are run.
+	// The backend takes long, like a whole API server: only a random third of the cases is run,
+	// unless DRYDOCK_SOAK is set.
 	Slow bool
-	// AnswersBefore is how many answers an Act waits for before its change. Zero means at most
-	// three. A provider that needs more must set AnswersBefore. With a slow backend, its intent
-	// becomes too old before the change. The engine then does not make the call, and holds the step
-	// for the reason ProviderUnreachable.
+	// How many answers an Act waits for before its change. Zero means at most three. If a provider
+	// needs more, its intent may become too old at a slow backend. The engine then does not make
+	// the call, and holds the step for the reason ProviderUnreachable.
 	AnswersBefore int
-	// Outlives means that a call may continue after its context has ended, if it has already sent a
-	// request. The call then waits for the result, for at most the timeout.
+	// A call that has already sent a request may continue after its context has ended, and wait for
+	// the result for at most the timeout.
 	Outlives bool
-	// PerMachine means that each machine has a backend of its own, for example a BMC. An error of
-	// one backend then never counts against the account for all machines.
+	// Each machine has a backend of its own, for example a BMC. An error of one backend then never
+	// counts against the account for all machines.
 	PerMachine bool
-	// KeepsMachine means that Survey notes the backend's name of the machine, and that Act uses only
-	// that name. If a second machine that fits the Node appears after the survey, Act does not notice
-	// it, and must not touch it.
+	// Survey notes the backend's name of the machine, and Act uses only that name. Act does not
+	// notice a second machine that fits the Node and appears after the survey, and must not touch
+	// it.
 	KeepsMachine bool
-	// PromisesNone is the field of remediations.Provider with that name. Only such a provider may
-	// report that no new machine is needed.
+	// As in remediations.Provider: only such a provider may report that no new machine is needed.
 	PromisesNone bool
-	// PowersOff means that the Actuator switches machines off and is an engine.PowerProver.
+	// The Actuator switches machines off and is an engine.PowerProver.
 	PowersOff bool
 }
 
 // World is a provider together with its simulated backend.
 type World struct {
 	Actuator engine.Actuator
-	// Again makes a new provider for the same backend. It remembers nothing, like a process after a
+	// Makes a new provider for the same backend that remembers nothing, like a process after a
 	// crash. Close also ends these providers.
 	Again func() engine.Actuator
-	// Machine and Neighbour are two healthy machines. ID and NeighbourID are the backend's names
-	// for them.
+	// Two healthy machines, and the backend's names for them.
 	Machine, Neighbour engine.Machine
 	ID, NeighbourID    string
 	Wire               Wire
-	// Changed returns the IDs of the machines that the backend really changed on request, in order.
+	// The IDs of the machines that the backend really changed on request, in order.
 	Changed func() []string
-	// Set puts the backend into the scene. It returns the machine to pass to Survey and Act.
+	// Puts the backend into the scene, and returns the machine to pass to Survey and Act.
 	Set func(Scene) engine.Machine
-	// Refuses are further states of the backend where Act must refuse the machine. The key is the name
-	// of the state. Each function sets its state and returns the machine to pass to Survey and Act.
-	// Survey must report the refusal in advance. If Refuses is nil, only the Scenes are tested.
+	// Further states of the backend, by name, where Act must refuse the machine and Survey must
+	// report that in advance. Each function sets its state and returns the machine. Nil means only
+	// the Scenes.
 	Refuses map[string]func() engine.Machine
-	// Stage takes an accepted replacement of Machine to a stage, and returns the provider IDs of
-	// the new machines that the provider may name then. It is required if the Actuator is an
-	// engine.Replacer.
+	// Takes an accepted replacement of Machine to a stage, and returns the provider IDs of the new
+	// machines that the provider may name then. Required if the Actuator is an engine.Replacer.
 	Stage func(Stage) (successors []string)
-	// Power switches Machine on or off at the backend. It is required if PowersOff is set.
+	// Switches Machine on or off at the backend. Required if PowersOff is set.
 	Power func(on bool)
-	// Secrets must not appear in any text of the provider. Each has at least sixteen characters.
+	// They must not appear in any text of the provider. Each has at least sixteen characters.
 	Secrets []string
-	// Log returns what the provider has logged. It is nil if the provider does not log.
+	// What the provider has logged. Nil if it does not log.
 	Log func() string
-	// Close ends the backend and everything that Start began.
+	// Ends the backend and everything that Start began.
 	Close func()
 }
 
 // Wire is the connection between a provider and its backend. It injects faults and counts requests.
 type Wire interface {
-	// Misbehave injects the fault into count requests, beginning with the request of the number
-	// first, counted from 0. A negative count means all requests from there on.
+	// Misbehave injects the fault into count requests, from the request number first, counted from
+	// 0. A negative count means all requests from there on.
 	Misbehave(first, count int, f Fault)
 	// Requests returns the requests that arrived, in order.
 	Requests() []Request
-	// Await waits for a request that matches. It returns false if the context ends before one
-	// arrives.
+	// Await waits for a request that matches. It returns false if the context ends before.
 	Await(ctx context.Context, match func(Request) bool) bool
 	// Busy returns how many requests have no answer yet.
 	Busy() int
@@ -128,18 +122,18 @@ type Wire interface {
 	Strays() int
 	// Overread reports whether the provider read more of an endless answer than it should.
 	Overread() bool
-	// Connects returns how many connections the provider has made. reliable reports whether this
-	// number can be compared with the time of a call of mayStill. Over plain TCP it cannot, because a
-	// connection may exist before its listener knows of it.
+	// Connects returns how many connections the provider has made. Over plain TCP, reliable is
+	// false: a connection may exist before its listener knows of it, so the number cannot be
+	// compared with the time of a call of mayStill.
 	Connects() (many int, reliable bool)
 }
 
 // Request is one request as it arrived at the backend.
 type Request struct {
 	Number int
-	// Changes is true if the request asks for a change of a machine.
+	// The request asks for a change of a machine.
 	Changes bool
-	// What describes the request for a person who reads a test failure.
+	// Describes the request for a person who reads a test failure.
 	What string
 }
 
@@ -158,7 +152,7 @@ const (
 	ItsIDIsAnothers Scene = "its ID is another machine's"
 )
 
-// Scenes are all scenes.
+// Scenes lists every Scene.
 var Scenes = []Scene{NoMachine, TwoMachines, AnotherOfItsName, ItsIDIsAnothers}
 
 // Stage is how far the replacement of a machine is at the backend.
@@ -183,22 +177,21 @@ const (
 	Whole Stage = "a new machine"
 )
 
-// Stages are all stages.
+// Stages lists every Stage.
 var Stages = []Stage{OldLingers, NewFirst, Holes, Nothing, OldGone, NameAgain, Whole}
 
-// Wanted is a further stage for a provider that promises no new machine (PromisesNone). The old
-// machine is gone, no new one is there, and something still waits for a new one. For such a
-// provider, OldGone proves the end of the replacement and Wanted does not.
+// Wanted is a further stage for a provider that promises no new machine: the old machine is gone,
+// and something still waits for a new one. For such a provider, OldGone proves the end of the
+// replacement and Wanted does not.
 const Wanted Stage = "the old machine is gone and something waits for a new one"
 
-// aCase is one test of the suite.
 type aCase struct {
 	name string
 	run  func(t testing.TB, p Provider)
 }
 
-// names returns the keys of DoesNotApply that exclude the case: its whole name, the part before the
-// colon, and the part after it.
+// The keys of DoesNotApply that exclude the case: its whole name, the part before the colon, and
+// the part after it.
 func (c aCase) names() []string {
 	what, wrong, _ := strings.Cut(c.name, ": ")
 	return []string{c.name, what, wrong}
@@ -208,7 +201,7 @@ func cases() []aCase {
 	return slices.Concat(plainCases(), identityCases(), lookCases(), changeCases(), onceCases(), crashCases(), contextCases(), replaceCases(), powerCases(), unwellCases())
 }
 
-// Run tests the provider against the contract. It checks for leaked goroutines. So the calling test
+// Run tests the provider against the contract. It checks for leaked goroutines, so the calling test
 // must not run in parallel with other tests.
 func Run(t *testing.T, p Provider) {
 	t.Helper()
@@ -228,8 +221,7 @@ func Run(t *testing.T, p Provider) {
 	}
 }
 
-// sample returns the cases to run. These are all cases, or every third if the provider is slow, or
-// every sixth with -short.
+// sample returns all cases, or every third if the provider is slow, or every sixth with -short.
 func sample(t *testing.T, p Provider, all []aCase) []aCase {
 	one := 1
 	switch {
@@ -249,8 +241,7 @@ func sample(t *testing.T, p Provider, all []aCase) []aCase {
 	return some
 }
 
-// without returns the reason in DoesNotApply why the case does not apply to the provider. The
-// result not is false if there is no such reason.
+// The result not is false if the case applies.
 func (p Provider) without(c aCase) (why string, not bool) {
 	for _, name := range c.names() {
 		if why, not = p.DoesNotApply[name]; not {

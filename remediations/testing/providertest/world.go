@@ -23,31 +23,30 @@ import (
 )
 
 const (
-	// patience is the time limit of a call that meets no fault.
+	// For a call that meets no fault.
 	patience = 2 * time.Minute
-	// longest is the greatest number of bytes in one text that the provider returns for people.
+	// In bytes, of one text that the provider returns for people.
 	longest = 1024
 )
 
-// soon is the longest time that a call may take to end after its context has ended. It is less than
+// The longest time that a call may take to end after its context has ended. It is less than
 // patience, and long enough for a busy test machine. Only this package's own tests change it.
 var soon = time.Minute
 
 // scene is a World while a case runs.
 type scene struct {
 	World
-	t testing.TB
-	p Provider
-	// texts are all texts that the provider has returned in this case.
+	t     testing.TB
+	p     Provider
 	texts []any
-	// abandoned means that the backend is closed while a request still waits for its answer.
+	// The backend is closed while a request still waits for its answer.
 	abandoned bool
-	// asked is the number of requests that had arrived when actWith called Act.
+	// The number of requests that had arrived when actWith called Act.
 	asked int
 }
 
-// The function in starts a World and runs the case what in it. Then it asserts that no text of the
-// provider shows a secret, that the provider followed no redirect, and that no goroutine is left.
+// The function in runs the case what in a World. Then no text of the provider may show a secret, no
+// redirect may have been followed, and no goroutine may be left.
 func in(t testing.TB, p Provider, timeout time.Duration, what func(s *scene)) {
 	t.Helper()
 	before := goleak.IgnoreCurrent()
@@ -76,9 +75,9 @@ func in(t testing.TB, p Provider, timeout time.Duration, what func(s *scene)) {
 	require.NoError(t, err, "goroutines are left")
 }
 
-// reaching runs the case what with a short time limit for the provider. On a busy test machine, the
-// limit may end a request before the request that the case is about. The function what then returns
-// false, and reaching runs it again with a longer limit.
+// The provider gets a short time limit. On a busy test machine, that may end an earlier request
+// than the one that the case is about. The function what then returns false, and runs again with a
+// longer limit.
 func reaching(t testing.TB, p Provider, what func(s *scene, limit time.Duration) bool) {
 	t.Helper()
 	for limit, reached := 250*time.Millisecond, false; !reached; limit *= 3 {
@@ -87,7 +86,7 @@ func reaching(t testing.TB, p Provider, what func(s *scene, limit time.Duration)
 	}
 }
 
-// outcome is the result of one call of Act. The field asked is true if Act called mayStill.
+// asked is true if Act called mayStill.
 type outcome struct {
 	outcome remediations.CallOutcome
 	err     error
@@ -98,7 +97,6 @@ func (o outcome) account() bool { return errors.Is(o.err, engine.ErrAccount) }
 
 func yes() error { return nil }
 
-// act calls Act of the provider as the engine does.
 func (s *scene) act(ctx context.Context, m engine.Machine, mayStill func() error) outcome {
 	s.t.Helper()
 	asked := false
@@ -115,7 +113,7 @@ func (s *scene) act(ctx context.Context, m engine.Machine, mayStill func() error
 	return outcome{got, err, asked}
 }
 
-// ready returns the machine as the engine passes it to Act, with the result of Survey.
+// The machine as the engine passes it to Act, with the result of Survey.
 func (s *scene) ready() engine.Machine {
 	s.t.Helper()
 	m, trouble := s.surveyed()
@@ -133,7 +131,6 @@ func (s *scene) surveyed() (m engine.Machine, trouble string) {
 	return m, trouble
 }
 
-// survey calls Survey of the provider, which must be an engine.Surveyor.
 func (s *scene) survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	s.t.Helper()
 	surveyor, ok := s.Actuator.(engine.Surveyor)
@@ -153,7 +150,6 @@ func (s *scene) testify(ctx context.Context, m engine.Machine) signs.Testimony {
 	return said
 }
 
-// changes returns the requests that asked for a change.
 func (s *scene) changes() (out []Request) {
 	for _, r := range s.Wire.Requests() {
 		if r.Changes {
@@ -163,15 +159,15 @@ func (s *scene) changes() (out []Request) {
 	return out
 }
 
-// requireNothing asserts that no change was requested or made.
+// No change may have been requested or made.
 func (s *scene) requireNothing() {
 	s.t.Helper()
 	require.Empty(s.t, s.changes(), "the provider asked for a change")
 	require.Empty(s.t, s.Changed())
 }
 
-// requireTrue asserts that the outcome matches what the backend really did. It also asserts that
-// the provider sent at most one request for a change, and only for the right machine.
+// requireTrue asserts that the outcome matches what the backend really did, with at most one
+// request for a change, and only for the right machine.
 func (s *scene) requireTrue(o outcome) {
 	s.t.Helper()
 	require.LessOrEqual(s.t, len(s.changes()), 1, "more than one request that changes something: %v", s.Wire.Requests())
@@ -188,8 +184,8 @@ func (s *scene) requireTrue(o outcome) {
 	}
 }
 
-// requireQuiet asserts that no text that the provider returned or logged shows a secret. A returned
-// text must also have one line, no control characters, and at most as many bytes as longest.
+// No text that the provider returned or logged may show a secret. A returned text must also have
+// one line, no control characters, and at most as many bytes as longest.
 func (s *scene) requireQuiet() {
 	s.t.Helper()
 	texts := s.texts
@@ -213,7 +209,6 @@ func (s *scene) requireQuiet() {
 	}
 }
 
-// everyText returns the values as texts, in all formats that a log line or an Event could use.
 func everyText(values []any) string {
 	var all strings.Builder
 	for _, v := range values {
@@ -226,8 +221,8 @@ func everyText(values []any) string {
 	return all.String()
 }
 
-// spellings returns the forms that the secret may have in a text: plain, escaped, and its first
-// half, which remains if a text was cut.
+// The forms that the secret may have in a text: plain, escaped, and its first half, which remains
+// if a text was cut.
 func spellings(secret string) []string {
 	inJSON, _ := json.Marshal(secret) // a string never fails
 	quoted := strconv.Quote(secret)
@@ -238,8 +233,8 @@ func spellings(secret string) []string {
 	return append(forms, secret, secret[:len(secret)/2])
 }
 
-// tattle returns the fault with the secrets in its text. salt changes their position in the text.
-// So a provider that cuts texts sometimes cuts a secret in the middle.
+// tattle puts the secrets into the fault's text. salt changes their position, so a provider that
+// cuts texts sometimes cuts a secret in the middle.
 func (s *scene) tattle(f Fault, salt int) Fault {
 	f.Text = strings.Join(s.Secrets, " ") + strings.Repeat("x", salt*37%300) + strings.Join(s.Secrets, " ") + "\x1b[2J\n\u202e" + strings.Repeat("y", longest)
 	return f

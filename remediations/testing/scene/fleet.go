@@ -11,8 +11,7 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// Herd returns count nodes. The first bad of them are not Ready. They get the zones in turn: the
-// node after the last zone gets the first zone again.
+// Herd returns count nodes. The first bad of them are not Ready. They get the zones in turn.
 func Herd(count, bad int, zones ...string) []*corev1.Node {
 	var out []*corev1.Node
 	for i := range count {
@@ -28,7 +27,7 @@ func Herd(count, bad int, zones ...string) []*corev1.Node {
 	return out
 }
 
-// FleetOf returns the fleet of these Nodes with the given ledger. If l is nil, the ledger is empty.
+// FleetOf returns the fleet of these Nodes. A nil ledger is empty.
 func FleetOf(c *remediations.Config, nodes []*corev1.Node, l *ledger.Ledger, now time.Time) *fleet.Fleet {
 	if l == nil {
 		l = &ledger.Ledger{}

@@ -40,8 +40,8 @@ type VerdictFile struct {
 	Consume    []string             `json:"consume,omitempty"`
 	Notices    []lifecycle.Notice   `json:"notices,omitempty"`
 	Pause      string               `json:"pause,omitempty"`
-	// Signs are the names of the signs that are read right before the call: at least one of them
-	// must still be ill. Alerts are the alerts that the decision writes, by fingerprint.
+	// Signs are read right before the call: at least one of them must still be ill. Alerts are
+	// those that the decision writes, by fingerprint.
 	Signs    []string                      `json:"signs,omitempty"`
 	Announce []string                      `json:"announce,omitempty"`
 	Withdraw []string                      `json:"withdraw,omitempty"`
@@ -140,10 +140,9 @@ func (g Golden) Want(t testing.TB) string {
 	return string(text)
 }
 
-// Pin compares the decision about each scene of the folder with its golden file. It also checks
-// that the decision is pure: it changes none of its inputs, and a second call returns the same.
-// With UPDATE=1, Pin writes the golden files again: read the difference before you commit it. The
-// function what makes further checks of each decision. It may be nil.
+// Pin compares the decision about each scene of the folder with its golden file, and checks that it
+// is pure: it changes none of its inputs, and a second call returns the same. With UPDATE=1 it
+// writes the golden files again. what, if not nil, makes further checks.
 func Pin[S, D any](t *testing.T, folder string, read func(Golden, testing.TB) S, decide func(S, time.Time) D, show func(testing.TB, D) string, what func(*testing.T, S, D)) {
 	for _, g := range GoldensIn(t, folder) {
 		t.Run(g.Name, func(t *testing.T) {
@@ -163,9 +162,9 @@ func Pin[S, D any](t *testing.T, folder string, read func(Golden, testing.TB) S,
 	}
 }
 
-// MissedWithoutEachReason removes the guards of one reason at a time. Each time it decides about
-// all scenes, and calls the function then with the names of the golden files whose decisions differ
-// now. It reads each scene only once, because decisions do not change it (see Pin).
+// MissedWithoutEachReason removes the guards of one reason at a time, and calls then with the names
+// of the golden files whose decisions differ. It reads each scene only once, because decisions do
+// not change it (see Pin).
 func MissedWithoutEachReason[S any](t *testing.T, read func(Golden, testing.TB) S, decided func(s S, left []lifecycle.Guard) string,
 	then func(t *testing.T, gone remediations.Reason, missed []string),
 ) {

@@ -48,7 +48,7 @@ func LimitsAlone() *remediations.Config {
 	}}
 }
 
-// Quiet returns false for every node, which means that no alert about the node fires.
+// Quiet returns false: no alert about the node fires.
 func Quiet(string) bool { return false }
 
 // DesignOrder are the reasons in the required order of their guards.
@@ -67,7 +67,7 @@ func WithoutEachReason(t *testing.T, then func(t *testing.T, gone remediations.R
 	}
 }
 
-// Acting returns a node with a repair in phase Acting, whose intent has the id r1-0-1.
+// Acting returns a node whose repair is Acting. Its intent has the id r1-0-1.
 func Acting() *corev1.Node {
 	n := Bare("n1")
 	r := remediations.Record{V: 1, ID: "r1", Policy: "p", Cause: remediations.Cause{Alert: "a"}, Phase: remediations.PhaseActing, Step: remediations.StepRef{Name: "reboot", Attempt: 1},
@@ -76,8 +76,8 @@ func Acting() *corev1.Node {
 	return n
 }
 
-// Serving returns a provider that reboots Nodes. scheme is the prefix of their provider IDs. If
-// selector is not empty, the Nodes must also have these labels.
+// Serving returns a provider that reboots Nodes. scheme is the prefix of their provider IDs, and
+// selector, if set, their labels.
 func Serving(name, scheme, selector string) remediations.Provider {
 	p := remediations.Provider{Name: name, Scheme: scheme, Steps: []string{"reboot"}}
 	if selector != "" {

@@ -16,38 +16,35 @@ import (
 	"drydock.dev/drydock/remediations/targets/location"
 )
 
-// LocationScene is a location.State in a form that a person can write and read in a file. By
-// default a repair is due: node n1 leads location eu and is healthy for Kubernetes, and its members
-// answer no probe from outside. The alert has been firing for ten minutes, and both Alertmanagers
-// report it. Nothing forbids a repair, and the mode is enforce. Drydock observed the location a
-// second ago, and n2 and n3 could lead it in place of n1. Scene.Leader is the record of the
-// location's repair.
+// LocationScene is a location.State that a person can write and read in a file. By default a repair
+// is due: node n1 leads location eu and is healthy for Kubernetes, and its members answer no probe
+// from outside. The alert has been firing for ten minutes, n2 and n3 could lead instead, and
+// nothing forbids a repair. Scene.Leader is the record of the location's repair.
 type LocationScene struct {
 	Scene
 	Sight Sight `json:"sight"`
-	// Elsewhere are repairs in flight of mesh leaders, with their records on other nodes. Busy are
-	// other nodes that are under repair themselves.
+	// Elsewhere are repairs of mesh leaders on other nodes. Busy are other nodes that are under
+	// repair themselves.
 	Elsewhere []Elsewhere `json:"elsewhere"`
 	Busy      []string    `json:"busy"`
-	// Moved are earlier moves of the location's leadership. The key is the repair's ID, the value how
-	// long ago the move was.
+	// Earlier moves of the location's leadership: the repair's ID, and how long ago the move was.
 	Moved map[string]string `json:"moved"`
-	// UnknownMove is true if the ledger lacks the moves that the location's record has.
+	// The ledger lacks the moves that the location's record has.
 	UnknownMove bool `json:"unknownMove"`
-	// Location is the location that the alerts name. The default is eu.
+	// The location that the alerts name. The default is eu.
 	Location string `json:"location"`
 }
 
 type Sight struct {
 	Never bool   `json:"never"`
 	Age   string `json:"age"`
-	// Took is how long the observation took. The default is zero.
+	// How long the observation took. The default is zero.
 	Took    string  `json:"took"`
 	Leader  *string `json:"leader"`
 	Held    string  `json:"held"`
 	Unknown string  `json:"unknown"`
-	// Candidates are the names of nodes that could become the leader. The default is n2 and n3. If
-	// Moves is set, Candidates is ignored, and Moves has the whole Move to each candidate.
+	// The nodes that could become the leader. The default is n2 and n3. If Moves is set, it has the
+	// whole Move to each candidate, and this is ignored.
 	Candidates []string            `json:"candidates"`
 	Moves      []remediations.Move `json:"moves"`
 	Refused    map[string]string   `json:"refused"`
@@ -61,8 +58,8 @@ type Elsewhere struct {
 	Observing          bool
 }
 
-// TheMove returns a move of the leadership of location eu between two nodes. Before the move, the
-// old leader has an empty leader annotation, and the new leader has no such annotation.
+// TheMove returns a move of the leadership of location eu. Before it, the old leader has an empty
+// leader annotation, and the new leader has none.
 func TheMove(from, to string) remediations.Move {
 	had := ""
 	return remediations.Move{Location: "eu", From: from, To: to, Before: map[string]*string{from: &had, to: nil}}
@@ -154,7 +151,6 @@ func (sc *LocationScene) LocationState(t testing.TB) *location.State {
 	return out
 }
 
-// took parses how long an observation took. An empty text means no time.
 func took(t testing.TB, text string) time.Duration {
 	t.Helper()
 	d, err := time.ParseDuration(cmp.Or(text, "0s"))
@@ -162,8 +158,8 @@ func took(t testing.TB, text string) time.Duration {
 	return d
 }
 
-// LocationOf returns the location that has an alert or a record in the journal. ok is false if
-// there is none. A Node leads at most one location.
+// LocationOf returns the location that has an alert or a record in the journal. A Node leads at
+// most one.
 func LocationOf(c *remediations.Config, j remediations.Journal) (remediations.Subject, bool) {
 	for _, one := range c.Subjects(remediations.KindLocation, j) {
 		return one, true
@@ -171,8 +167,7 @@ func LocationOf(c *remediations.Config, j remediations.Journal) (remediations.Su
 	return remediations.Subject{}, false
 }
 
-// Leads puts the record of a repair of the location's leader on the node. If observing is true, the
-// repair only observes.
+// Leads puts the record of a repair of the location's leader on the node.
 func Leads(n *corev1.Node, location, to string, p remediations.Phase, observing bool) {
 	r := LocationRecord(p)
 	r.ID, r.Location, r.Moves[0] = "l"+n.Name, location, TheMove(n.Name, cmp.Or(to, "n9"))

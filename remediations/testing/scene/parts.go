@@ -93,8 +93,8 @@ func (sc *Scene) TheNode(t testing.TB) *corev1.Node {
 	return n
 }
 
-// Annotate writes a record into the annotation with the key. A string is written unchanged, so that
-// a scene can have an invalid record.
+// Annotate writes a record into the annotation. A string is written unchanged, so that a scene can
+// have an invalid record.
 func Annotate(t testing.TB, n *corev1.Node, key string, record any) {
 	if record == nil {
 		return
@@ -113,8 +113,7 @@ func Annotate(t testing.TB, n *corev1.Node, key string, record any) {
 	}
 }
 
-// Said returns the answers of the Alertmanagers in the scene. It returns nil if Drydock has not
-// queried them.
+// Said returns the answers of the Alertmanagers in the scene, or nil if there was no poll.
 func (sc *Scene) Said() *alerts.Snapshot {
 	if sc.Word.Never {
 		return nil
@@ -211,7 +210,7 @@ func (sc *Scene) OtherNodes() []*corev1.Node {
 	return out
 }
 
-// InFlight puts a repair in phase Verifying on the node. step is the name of its remediation.
+// InFlight puts a repair in phase Verifying, whose remediation is step, on the node.
 func InFlight(n *corev1.Node, step string) *corev1.Node {
 	r := remediations.Record{
 		V: remediations.RecordVersion, ID: "r" + n.Name, Policy: "another-policy", Cause: remediations.Cause{Alert: "aa"}, Phase: remediations.PhaseVerifying,

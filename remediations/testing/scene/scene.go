@@ -18,32 +18,30 @@ import (
 // relative to it.
 var Noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
-// FP is the fingerprint of every scene's alert. It is constant, so that a file can contain it.
+// FP is the fingerprint of every scene's alert, constant so that a file can contain it.
 const FP = "8b2d1f0c3a4e5d67"
 
-// Scene is a lifecycle.State in a form that a person can write and read in a file. By default a
-// repair is due: node n1 of ten is not Ready, its alert has been firing for ten minutes, and both
+// Scene is a lifecycle.State that a person can write and read in a file. By default a repair is
+// due: node n1 of ten is not Ready, its alert has been firing for ten minutes, and both
 // Alertmanagers report it. Nothing forbids a repair, and the mode is enforce.
 type Scene struct {
 	Policy  Policy   `json:"policy"`
 	Limits  Limits   `json:"limits"`
 	Windows []string `json:"windows"`
-	// Provided are the remediations that this installation can carry out. The default is reboot.
+	// The remediations that this installation can carry out. The default is reboot.
 	Provided []string `json:"provided"`
-	// Providers are the providers of machines that carry out these remediations. The key is the
-	// provider's name, the value the scheme of its provider IDs. The default is one provider for all
-	// nodes.
+	// The providers of machines, by name, with the scheme of their provider IDs. The default is one
+	// provider for all nodes.
 	Providers map[string]string `json:"providers"`
-	// PromisesNone is remediations.Provider.PromisesNone of all providers.
+	// For all providers, as in remediations.Provider.
 	PromisesNone bool `json:"promisesNone"`
-	// MinNodes is how many nodes must have the alert for a step that changes the whole cluster. In
-	// addition, 30% of all nodes must have it. The default is 3.
+	// How many nodes, besides 30% of all, must have the alert for a step that changes the whole
+	// cluster. The default is 3.
 	MinNodes   int  `json:"minNodes"`
 	RequireAll bool `json:"requireAll"`
-	// Announce are the annotations that announce a repair to other systems.
+	// The annotations that announce a repair to other systems.
 	Announce []string `json:"announce"`
-	// Others are further policies, each with its plan.
-	Others []Other `json:"others"`
+	Others   []Other  `json:"others"`
 
 	Node    Node                 `json:"node"`
 	Alerts  []Alert              `json:"alerts"`
@@ -54,24 +52,22 @@ type Scene struct {
 	Word  Word   `json:"word"`
 	Lease *Lease `json:"lease"`
 	Beats Beats  `json:"heartbeats"`
-	// Read are the answers of signs that Drydock reads outside of the Node. The keys are the signs'
-	// names, as in Policy.Witness.
+	// The answers of signs that are read outside of the Node, by the signs' names as in
+	// Policy.Witness.
 	Read map[string]Testimony `json:"read"`
 	Call *lifecycle.Call      `json:"call"`
-	// Survey is the provider's answer about the machine a moment ago. By default nothing forbids a
-	// reboot.
+	// The provider's answer about the machine a moment ago. By default nothing forbids a reboot.
 	Survey *Survey `json:"survey"`
 	// Replacement is the provider's answer about the machine after the step. Pods is the cluster's
-	// answer about the restarted pods. By default Drydock has asked neither.
+	// answer about the restarted pods. By default neither was asked.
 	Replacement *Replacement `json:"replacement"`
 	Pods        *Pods        `json:"pods"`
-	// Behind is why the cache of Nodes cannot be trusted. Empty means that it can.
+	// Why the cache of Nodes cannot be trusted. Empty means that it can.
 	Behind string `json:"behind"`
-	// Denied is why the API server refuses to write Drydock's own keys on all Nodes. Empty means that
-	// it writes them.
+	// Why the API server refuses Drydock's own keys on all Nodes. Empty means that it writes them.
 	Denied string `json:"denied"`
 	// WellFor is how long the node has been observed as healthy. WatchdogAge is the age of the last
-	// Watchdog alert that arrived before the node became healthy.
+	// Watchdog alert before that.
 	WellFor     string `json:"wellFor"`
 	WatchdogAge string `json:"heard"`
 	Ledger      Ledger `json:"ledger"`
@@ -108,8 +104,7 @@ func (v *Survey) outSince() time.Time {
 	return Ago(v.Out, "")
 }
 
-// step returns the step that the provider was asked about: the remediation and, for some
-// remediations, the unit or DaemonSet.
+// Some remediations also have a unit or DaemonSet.
 func (v *Survey) step() remediations.StepOn {
 	name, on, _ := strings.Cut(v.Step, " ")
 	if name == "rollout-restart" {
@@ -126,15 +121,13 @@ type Pods struct {
 
 type Replacement struct {
 	Asked string `json:"asked"` // how long ago
-	// Intent is the ID of the intent that the question was about. The default is the intent on
-	// record.
+	// The intent that the question was about. The default is the intent on record.
 	Intent      string `json:"intent"`
 	MachineGone bool   `json:"machineGone"`
 	NoneNeeded  bool   `json:"noneNeeded"`
 	Missing     string `json:"missing"`
 	Blocked     string `json:"blocked"`
-	// Successors are the provider IDs of the new machines. The default is the provider ID of the
-	// scene's own node.
+	// The provider IDs of the new machines. The default is that of the scene's own node.
 	Successors []string `json:"successors"`
 }
 
@@ -154,10 +147,10 @@ type Policy struct {
 	RepairCordoned bool              `json:"repairCordoned"`
 	Approval       bool              `json:"approval"`
 	OnExhausted    string            `json:"onExhausted"`
-	// NodeSelector selects Nodes that have this label.
+	// Selects Nodes that have this label.
 	NodeSelector string `json:"nodeSelector"`
-	// Witness is "unwritten", "none", or signs, separated by commas: "ready", "lease", "gpus",
-	// "provider", "DiskPressure=True", "pod kube-system/kube-proxy". The default is ready.
+	// "unwritten", "none", or signs, separated by commas: "ready", "lease", "gpus", "provider",
+	// "DiskPressure=True", "pod kube-system/kube-proxy". The default is ready.
 	Witness string `json:"witness"`
 }
 
@@ -195,8 +188,8 @@ type Alert struct {
 	Status      string `json:"status"`
 	Received    string `json:"received"` // how long ago
 	Started     string `json:"started"`  // how long ago
-	// Active means that each Alertmanager that answers has the alert as active. For the scene's
-	// main alert (FP), Replica.Alert decides this.
+	// Each Alertmanager that answers has the alert as active. For the scene's main alert (FP),
+	// Replica.Alert decides this.
 	Active bool `json:"active"`
 }
 
@@ -213,13 +206,13 @@ type Replica struct {
 	Err        string `json:"err"`
 	NoWatchdog bool   `json:"noWatchdog"`
 	BlindBy    string `json:"blindBy"`
-	// Alert is the alert's state in this replica: active, silenced, inhibited, muted, unprocessed,
-	// or absent.
+	// The alert's state in this replica: active, silenced, inhibited, muted, unprocessed, or
+	// absent.
 	Alert string `json:"alert"`
-	// Silences are the silences of the alert. An entry is "id" or, if the replica also returned the
-	// silence itself, "id author comment end".
+	// An entry is "id" or, if the replica also returned the silence itself, "id author comment
+	// end".
 	Silences []string `json:"silences"`
-	// Sent and WatchdogSent are how long ago the alert and the Watchdog were last received.
+	// How long ago the alert and the Watchdog were last received.
 	Sent         string `json:"sent"`
 	WatchdogSent string `json:"watchdogSent"`
 }
@@ -241,44 +234,41 @@ type Ledger struct {
 	// valid.
 	Unreadable string `json:"unreadable"`
 	Malformed  string `json:"malformed"`
-	// Begun are earlier repairs on the machine. Each value is how long ago the repair began.
+	// How long ago earlier repairs on the machine began.
 	Begun []string `json:"begun"`
-	// Mine is the ID of a repair that began on the machine a moment ago.
+	// The ID of a repair that began on the machine a moment ago.
 	Mine  string        `json:"mine"`
 	Slots []ledger.Slot `json:"slots"`
-	// Wide are the repairs that changed the whole cluster.
+	// The repairs that changed the whole cluster.
 	Wide []ledger.Begun `json:"wide"`
-	// Breakers are the breakers' states, by scope. Exhausted counts the repairs in a row that ran out
-	// of steps, by policy.
+	// Breakers are the breakers' states, by scope. Exhausted counts the repairs in a row that ran
+	// out of steps, by policy.
 	Breakers  map[string]ledger.Breaker `json:"breakers"`
 	Exhausted map[string]int            `json:"exhausted"`
 	Stopped   map[string]string         `json:"stopped"`
-	// WentBack is how much longer the ledger holds repairs because the API server's store went back
-	// to an older state.
+	// How much longer the ledger holds repairs because the API server's store went back to an older
+	// state.
 	WentBack string          `json:"wentBack"`
 	Orphans  []ledger.Orphan `json:"orphans"`
-	// Cures are the earlier cures of the scene's machine. Unseen are the times during which Drydock
-	// could not trust its view of alerts or nodes.
+	// Cures are the earlier cures of the scene's machine. Unseen are the times during which the
+	// view of alerts or nodes could not be trusted.
 	Cures  []ledger.Cure `json:"cures"`
 	Unseen []ledger.Span `json:"unseen"`
-	// BreakGlassFor is how long break-glass has been set on the node.
+	// How long break-glass has been set on the node.
 	BreakGlassFor string `json:"breakGlassFor"`
-	// BreakGlassWhy is the reason of the break-glass that the ledger knows. The default is the
-	// reason on the node.
+	// The reason of the break-glass that the ledger knows. The default is the reason on the node.
 	BreakGlassWhy string `json:"breakGlassWhy"`
 }
 
 type Fleet struct {
-	// These numbers are about the nine other nodes. Unhealthy is how many are not Ready. InFlight
-	// is how many have a repair in flight. ControlPlane is how many are control-plane nodes, and
-	// ControlPlaneDown how many of those are not Ready.
+	// About the nine other nodes: how many are not Ready, have a repair in flight, are
+	// control-plane nodes, and are control-plane nodes that are not Ready.
 	Unhealthy        int `json:"unhealthy"`
 	InFlight         int `json:"inFlight"`
 	ControlPlane     int `json:"controlPlane"`
 	ControlPlaneDown int `json:"controlPlaneDown"`
-	// Common is how many of the nine other nodes got the same alert at the same time. If Tried is
-	// set, the last of these nodes has a repair by the scene's policy, and Tried is the phase of
-	// that repair.
+	// Common is how many of the nine other nodes got the same alert at the same time. Tried is the
+	// phase of a repair of the last of them by the scene's policy.
 	Common int                `json:"common"`
 	Tried  remediations.Phase `json:"tried"`
 }

@@ -14,24 +14,23 @@ import (
 	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// SidecarScene is a sidecar.State in a form that a person can write and read in a file. By default
-// a repair is due: the sidecar of pod sei/a-0, on the healthy node n1, has been waiting for an
-// approval since its pod was replaced. Its alert has been firing for ten minutes, and both
-// Alertmanagers report it. Nothing forbids a repair, the mode is enforce, and the sidecar was
-// observed a second ago.
+// SidecarScene is a sidecar.State that a person can write and read in a file. By default a repair
+// is due: the sidecar of pod sei/a-0, on the healthy node n1, has been waiting for an approval
+// since its pod was replaced. Its alert has been firing for ten minutes, and nothing forbids a
+// repair.
 type SidecarScene struct {
 	Scene
 	// Sidecar is the record of the sidecar's repair. Beside are the records of the node's other
 	// sidecars.
 	Sidecar any   `json:"sidecar"`
 	Beside  []any `json:"beside"`
-	// Sighting is the last observation of the sidecar.
+	// The last observation of the sidecar.
 	Sighting Sighting `json:"sighting"`
-	// Elsewhere is the number of sidecars under repair on other nodes.
+	// The number of sidecars under repair on other nodes.
 	Elsewhere int `json:"elsewhere"`
-	// Provider is the configured provider of sidecars. The default is sei.
+	// The configured provider of sidecars. The default is sei.
 	Provider string `json:"provider"`
-	// Bytes is how many bytes of Drydock's annotations the Node already has.
+	// How many bytes of Drydock's annotations the Node already has.
 	Bytes int `json:"bytes"`
 }
 

@@ -26,8 +26,8 @@ import (
 	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// Read decodes a scene. An unknown field is an error. Otherwise a scene with a typing error would
-// test something else.
+// Read decodes a scene. An unknown field is an error: a scene with a typing error would test
+// something else.
 func Read(t testing.TB, text []byte) *Scene {
 	t.Helper()
 	s := &Scene{}
@@ -142,9 +142,9 @@ func (sc *Scene) State(t testing.TB) *lifecycle.State {
 	return s
 }
 
-// Asked returns the intent that a question to the provider was about, and when it was asked. If
-// intent is empty, the result has the intent of the node's record. Without such a record it has the
-// intent of the first orphan, a repair whose Node is gone.
+// Asked returns the intent that a question to the provider was about, and when it was asked. An
+// empty intent means that of the node's record or, without one, of the first orphan, a repair whose
+// Node is gone.
 func Asked(s *lifecycle.State, intent, age string) remediations.Asked {
 	switch {
 	case intent != "":
