@@ -17,48 +17,42 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// stateActive is Alertmanager's state of an alert that Alertmanager has processed and that neither
-// a silence nor an inhibition covers. A newer Alertmanager may have states that this package does
-// not know.
+// Alertmanager has processed the alert, and neither a silence nor an inhibition covers it. A newer
+// Alertmanager may have states that this package does not know.
 const stateActive = "active"
 
-// answer collects the alerts of interest (those that Options.Keep selects) while Drydock reads a
-// replica's list of alerts.
+// answer collects the alerts of interest while a replica's list of alerts is read.
 type answer struct {
 	interests interests
 
 	watchdog   bool
 	watchdogAt time.Time
-	// blindBy has the names of the active alerts that match the configured matchers blindWhen. Such
-	// an alert shows that Prometheus does not see the nodes. The name alerts.SourceDown is never in
-	// blindBy, because sourceDown is set instead.
+	// The active alerts that match blindWhen: Prometheus does not see the nodes. The name
+	// alerts.SourceDown is never here, because sourceDown is set instead.
 	blindBy    map[string]bool
 	sourceDown bool
 	sourceSeen alerts.Alert
 	alerts     map[string]alerts.Alert
-	// selfTests are the alerts of the self-test, by fingerprint.
-	selfTests map[string]alerts.Alert
-	// kept counts the memory of the alerts that this answer stores.
+	selfTests  map[string]alerts.Alert
+	// The memory of the alerts that this answer stores.
 	kept kept
-	// others are the alerts of no interest, by fingerprint. Only their names and nodes are stored.
-	// They are needed because one of them may inhibit an alert of interest.
+	// The alerts of no interest, by fingerprint, with only their names and nodes: one of them may
+	// inhibit an alert of interest.
 	others map[string]reading
-	// known are the decoded alerts of the replica's previous answer. readings are the decoded
-	// alerts of this answer. Alerts that also show something about Alertmanager or Prometheus, like
-	// the Watchdog, are in neither, because Drydock must evaluate them in each answer.
+	// The decoded alerts of the replica's previous answer, and of this one. Alerts that also show
+	// something about Alertmanager or Prometheus, like the Watchdog, are in neither, because they
+	// must be evaluated in each answer.
 	known, readings readings
 	routes          routes
-	// text is the JSON of the alert that is being read.
-	text json.RawMessage
+	text            json.RawMessage
 }
 
 func newAnswer(in interests, known readings) *answer {
 	return &answer{known: known, readings: readings{}, interests: in, blindBy: map[string]bool{}, alerts: map[string]alerts.Alert{}, selfTests: map[string]alerts.Alert{}, others: map[string]reading{}, routes: routes{}}
 }
 
-// gettable has the fields of models.GettableAlert that Drydock reads. The model's own decoder reads
-// each alert twice, with its annotations. With thousands of alerts every 15 s, that would be most
-// of Drydock's work. L is the type of the labels.
+// The model's own decoder reads each alert twice, with its annotations. With thousands of alerts
+// every 15 s, that would be most of Drydock's work. L is the type of the labels.
 type gettable[L map[string]string | json.RawMessage] struct {
 	Labels    L                           `json:"labels"`
 	StartsAt  *instant                    `json:"startsAt"`
@@ -73,8 +67,8 @@ type gettable[L map[string]string | json.RawMessage] struct {
 	} `json:"status"`
 }
 
-// instant is a strfmt.DateTime that is decoded much faster if it has Alertmanager's own form. Each
-// alert has three such times, and strfmt would use a fifth of a poll's cost for them.
+// instant is a strfmt.DateTime that is decoded much faster in Alertmanager's own form. Each alert
+// has three such times, and strfmt would use a fifth of a poll's cost for them.
 type instant time.Time
 
 // UnmarshalJSON accepts the same texts as strfmt.DateTime.
@@ -88,8 +82,7 @@ func (i *instant) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// read reads one alert of the list. It does not decode an alert whose text was in the previous
-// answer.
+// An alert whose text was in the previous answer is not decoded again.
 func (a *answer) read(d *json.Decoder) error {
 	if err := d.Decode(&a.text); err != nil {
 		return err
@@ -108,9 +101,8 @@ func (a *answer) read(d *json.Decoder) error {
 	return a.add(alert, id)
 }
 
-// take stores a decoded alert that shows nothing about Alertmanager or Prometheus itself. It stores
-// an alert of interest completely, and only the name and the node of any other alert. Alerts of no
-// interest beyond maxAlerts are not stored.
+// take stores a decoded alert that shows nothing about Alertmanager or Prometheus itself:
+// completely if it is of interest, and otherwise its name and node, for at most maxAlerts alerts.
 func (a *answer) take(r reading, id written) error {
 	if r.alert != nil {
 		if err := a.keep(r); err != nil {
@@ -123,8 +115,8 @@ func (a *answer) take(r reading, id written) error {
 	return nil
 }
 
-// pass stores the name and the node of an alert of no interest. It returns false, and stores
-// nothing, if maxAlerts such alerts are already stored.
+// pass stores the name and the node of an alert of no interest. It returns false if maxAlerts such
+// alerts are already stored.
 func (a *answer) pass(r reading) bool {
 	if len(a.others) >= maxAlerts {
 		return false
@@ -133,7 +125,6 @@ func (a *answer) pass(r reading) bool {
 	return true
 }
 
-// keep stores an alert of interest.
 func (a *answer) keep(r reading) error {
 	if _, twice := a.alerts[r.fingerprint]; twice {
 		return fmt.Errorf("it has the alert %s twice, so it is not Alertmanager's", r.name)
@@ -147,8 +138,8 @@ func (a *answer) keep(r reading) error {
 
 var errNotGenuine = errors.New("it has an alert without labels, state or startsAt, so it is not Alertmanager's")
 
-// genuine returns an error for an alert without labels, state or start. Alertmanager did not write
-// such an alert, so nothing else in the answer can be trusted either.
+// Alertmanager never writes an alert without labels, state or start, so nothing else in the answer
+// can be trusted either.
 func genuine[L map[string]string | json.RawMessage](m *gettable[L]) error {
 	if m == nil || len(m.Labels) == 0 || m.StartsAt == nil || m.Status == nil || m.Status.State == "" {
 		return errNotGenuine
@@ -156,9 +147,8 @@ func genuine[L map[string]string | json.RawMessage](m *gettable[L]) error {
 	return nil
 }
 
-// add evaluates one alert: is it the Watchdog, does it show that Prometheus does or does not see
-// the nodes, is it from the self-test? Then add stores the alert, completely only if the alert is
-// of interest.
+// add first finds out whether the alert is the Watchdog, shows whether Prometheus sees the nodes,
+// or is from the self-test.
 func (a *answer) add(m *gettable[map[string]string], id written) error {
 	set := labelSet(m.Labels)
 	watchdog := a.interests.watchdog != nil && a.interests.watchdog.Matches(set)
@@ -199,7 +189,6 @@ func (a *answer) add(m *gettable[map[string]string], id written) error {
 	return nil
 }
 
-// whole returns the alert with all the fields that Drydock stores of an alert of interest.
 func (a *answer) whole(m *gettable[map[string]string]) *alerts.Alert {
 	return &alerts.Alert{
 		Labels:      m.Labels,
@@ -214,7 +203,6 @@ func (a *answer) whole(m *gettable[map[string]string]) *alerts.Alert {
 	}
 }
 
-// blind notes that an active alert with this name matches blindWhen.
 func (a *answer) blind(name string) {
 	if name == alerts.SourceDown {
 		a.sourceDown = true
@@ -223,7 +211,6 @@ func (a *answer) blind(name string) {
 	}
 }
 
-// replica returns the answer as an alerts.Replica.
 func (a *answer) replica() alerts.Replica {
 	out := alerts.Replica{
 		Watchdog: a.watchdog, WatchdogAt: a.watchdogAt, BlindBy: strings.Join(slices.Sorted(maps.Keys(a.blindBy)), ", "), SourceDown: a.sourceDown,
@@ -235,10 +222,8 @@ func (a *answer) replica() alerts.Replica {
 	return out
 }
 
-// mute sets MutedBy of each stored alert from the replica's answer about groups. The key of by is
-// the alert's fingerprint, and the value has the names of the time intervals that mute the alert.
-// An alert that is only in the answer about groups is ignored: it began between the two requests,
-// and the next poll finds it.
+// by has the names of the time intervals that mute each alert. An alert that is only in the answer
+// about groups is ignored: it began between the two requests, and the next poll finds it.
 func (a *answer) mute(by map[string][]string) {
 	for _, all := range []map[string]alerts.Alert{a.alerts, a.selfTests} {
 		for key, one := range all {
@@ -248,7 +233,6 @@ func (a *answer) mute(by map[string][]string) {
 	}
 }
 
-// selfTest returns the self-test's alerts, in a stable order.
 func (a *answer) selfTest() []alerts.Alert {
 	var out []alerts.Alert
 	for _, key := range slices.Sorted(maps.Keys(a.selfTests)) {
@@ -257,8 +241,6 @@ func (a *answer) selfTest() []alerts.Alert {
 	return out
 }
 
-// silenceIDs returns the ids of the silences that cover the alerts of interest, sorted and without
-// duplicates.
 func (a *answer) silenceIDs() []string {
 	ids := map[string]bool{}
 	for _, alert := range a.alerts {
@@ -269,8 +251,8 @@ func (a *answer) silenceIDs() []string {
 	return slices.Sorted(maps.Keys(ids))
 }
 
-// inhibitors returns the labels of the alerts that inhibit alerts of interest, by fingerprint. It
-// leaves out alerts that are not in the replica's answer.
+// The labels of the alerts that inhibit alerts of interest, by fingerprint, if the replica's answer
+// has them.
 func (a *answer) inhibitors() map[string]map[string]string {
 	out := map[string]map[string]string{}
 	for _, alert := range a.alerts {
@@ -285,8 +267,7 @@ func (a *answer) inhibitors() map[string]map[string]string {
 	return out
 }
 
-// nameOf returns the alert's name for messages, or its fingerprint if the name is missing or too
-// long.
+// nameOf is for messages. It returns the fingerprint if the name is missing or too long.
 func nameOf(set model.LabelSet) string {
 	const longest = 128
 	name := string(set[model.AlertNameLabel])
@@ -296,9 +277,8 @@ func nameOf(set model.LabelSet) string {
 	return name
 }
 
-// timeOf returns the time in UTC. If RFC 3339 cannot express its year, timeOf returns the nearest
-// time that can be expressed. It must not leave the alert out: the alert would count as resolved,
-// and its silence would no longer hold a repair.
+// If RFC 3339 cannot express the year, timeOf returns the nearest time that it can. The alert must
+// not be left out: it would count as resolved, and its silence would no longer hold a repair.
 func timeOf[T instant | strfmt.DateTime](t *T) time.Time {
 	if t == nil {
 		return time.Time{}

@@ -9,14 +9,13 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// knownReplicas are the replicas of the last poll. The next poll uses their connections again.
+// The replicas of the last poll. The next poll uses their connections again.
 type knownReplicas struct {
 	mu   sync.Mutex
 	byID map[string]*replica
 }
 
-// get returns the replica at the address. If the last poll had this replica, get returns the same
-// one, so that its connections are used again. Otherwise it makes a new one.
+// A replica of the last poll is returned again, so that its connections are reused.
 func (k *knownReplicas) get(e *replicas.Endpoint, address string, prepare func() (*replica, error)) (*replica, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -35,7 +34,7 @@ func (k *knownReplicas) get(e *replicas.Endpoint, address string, prepare func()
 	return r, nil
 }
 
-// keepOnly removes all replicas except these, and closes their connections.
+// keepOnly closes the connections of all others.
 func (k *knownReplicas) keepOnly(current map[*replica]bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -47,15 +46,14 @@ func (k *knownReplicas) keepOnly(current map[*replica]bool) {
 	}
 }
 
-// seat is one entry of a poll's result. Either replica is the replica to query, or failed is the
-// finished entry with the error.
+// Either replica is the replica to query, or failed is the finished entry with the error.
 type seat struct {
 	replica *replica
 	failed  alerts.Replica
 }
 
-// seats resolves every host name and returns the replicas to query, in a stable order. If two URLs
-// have the same address, that address is queried once, with the settings of the first URL.
+// seats resolves every host name and returns the replicas to query, in a stable order. An address
+// of two URLs is queried once, with the settings of the first.
 func (c *Client) seats(ctx context.Context) []seat {
 	type lookup struct {
 		addresses []string

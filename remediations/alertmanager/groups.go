@@ -13,9 +13,8 @@ import (
 	"github.com/prometheus/alertmanager/api/v2/models"
 )
 
-// mutes collects the time intervals that mute each alert of interest, while Drydock reads a
-// replica's groups. Time intervals belong to a route, so only groups show them. An alert in several
-// groups counts as muted if at least one of its groups is muted.
+// mutes collects the time intervals that mute each alert of interest. They belong to a route, so
+// only groups show them. An alert counts as muted if at least one of its groups is muted.
 type mutes struct {
 	interests interests
 	by        map[string][]string // by fingerprint: the names of the time intervals, sorted and without duplicates
@@ -52,8 +51,8 @@ func (r *replica) getGroups(ctx context.Context, m *mutes) error {
 	return list.ended(err)
 }
 
-// read reads one group. It decodes one alert at a time, because one group may have all alerts.
-// Alertmanager writes the receiver after the alerts.
+// One alert is decoded at a time, because one group may have all alerts. Alertmanager writes the
+// receiver after the alerts.
 func (m *mutes) read(d *json.Decoder) error {
 	begin, err := d.Token()
 	if err != nil {
@@ -94,8 +93,7 @@ func (m *mutes) read(d *json.Decoder) error {
 	return m.add(muted)
 }
 
-// readAlerts reads the alerts of one group. It returns the time intervals of each muted alert of
-// interest, by fingerprint.
+// readAlerts returns the time intervals of each muted alert of interest, by fingerprint.
 func (m *mutes) readAlerts(d *json.Decoder) (map[string][]string, error) {
 	begin, err := d.Token()
 	if err != nil {

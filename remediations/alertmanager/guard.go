@@ -12,9 +12,8 @@ import (
 	"drydock.dev/drydock/internal/replicas"
 )
 
-// judge checks that the response can be from Alertmanager, and bounds its body by answerBytes. It
-// refuses every status but 200, and every content type but JSON. The error does not quote the body,
-// which may be a login page.
+// judge refuses every status but 200, and every content type but JSON, and bounds the body. The
+// error does not quote the body, which may be a login page.
 func (c *Client) judge(req *http.Request, resp *http.Response) error {
 	judge := judgeContent
 	if req.Method == http.MethodDelete || req.Method == http.MethodPost && strings.HasSuffix(req.URL.Path, "/alerts") {
@@ -38,9 +37,8 @@ func judgeContent(resp *http.Response) error {
 	return nil
 }
 
-// judgeEmpty checks the response to a DELETE, or to a POST of alerts. Alertmanager then answers
-// with a status and no content. If there is content, the answer comes from a proxy, which knows
-// nothing about silences and alerts.
+// Alertmanager answers a DELETE, or a POST of alerts, with a status and no content. An answer with
+// content comes from a proxy, which knows nothing about silences and alerts.
 func judgeEmpty(resp *http.Response) error {
 	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusNotFound {
 		return &replicas.StatusError{Code: resp.StatusCode}

@@ -9,8 +9,7 @@ import (
 )
 
 // getMutes requests the groups, unless the replica's configuration shows that no route has time
-// intervals. Then nothing can be muted, and the groups would only repeat all alerts. If the
-// configuration cannot be read, getMutes requests the groups.
+// intervals: the groups would then only repeat all alerts.
 func (r *replica) getMutes(ctx context.Context, m *mutes) error {
 	if yes, err := r.mayMute(ctx); err == nil && !yes {
 		return nil
@@ -18,10 +17,8 @@ func (r *replica) getMutes(ctx context.Context, m *mutes) error {
 	return r.getGroups(ctx, m)
 }
 
-// mayMute reports whether time intervals can mute a route in the replica's configuration. The API
-// returns the configuration as Alertmanager itself writes it: the routes' mute_time_intervals and
-// active_time_intervals, and the definitions in time_intervals. Alertmanager leaves out each of the
-// three if it is empty.
+// The API returns the configuration as Alertmanager itself writes it. It leaves out
+// mute_time_intervals, active_time_intervals and time_intervals if they are empty.
 func (r *replica) mayMute(ctx context.Context) (bool, error) {
 	ok, err := r.api(object{}).General.GetStatus(
 		general.NewGetStatusParamsWithTimeout(r.timeout).

@@ -7,14 +7,14 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// kept counts the memory, in bytes, of the alerts that are stored from an answer.
+// kept counts bytes of memory.
 type kept int
 
-// textBytes is the memory of one text besides its characters: as an entry of a list, or as the name
-// or value of a label.
+// In bytes, besides the text's characters: as an entry of a list, or as the name or value of a
+// label.
 const textBytes = 40
 
-// add counts the memory of texts. It returns an error if the total is more than maxKept.
+// An error means that the total is more than maxKept.
 func (k *kept) add(all ...string) error {
 	for _, s := range all {
 		*k += kept(len(s) + textBytes)
@@ -25,7 +25,6 @@ func (k *kept) add(all ...string) error {
 	return nil
 }
 
-// alert counts the memory of an alert.
 func (k *kept) alert(a *alerts.Alert) error {
 	for name, value := range a.Labels {
 		if err := k.add(name, value); err != nil {

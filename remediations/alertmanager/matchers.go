@@ -9,7 +9,6 @@ import (
 	"github.com/prometheus/common/promslog"
 )
 
-// interests are the alerts that a poll looks for in an answer.
 type interests struct {
 	watchdog  labels.Matchers // nil: the alert is not looked for
 	blindWhen []labels.Matchers
@@ -46,9 +45,9 @@ func newInterests(o Options) (interests, error) {
 	return in, nil
 }
 
-// parseMatchers parses matchers like Alertmanager by default: with the new parser, and with the
-// classic parser as a fallback. It refuses an empty set, which would match every alert: as a
-// watchdog it would prove nothing, and as blindWhen it would hold all repairs.
+// parseMatchers parses like Alertmanager by default: with the new parser, and the classic one as a
+// fallback. It refuses an empty set, which would match every alert: as a watchdog it would prove
+// nothing, and as blindWhen it would hold all repairs.
 func parseMatchers(input, option string) (labels.Matchers, error) {
 	parse := compat.FallbackMatchersParser(promslog.NewNopLogger())
 	m, err := parse(input, option)
@@ -61,12 +60,10 @@ func parseMatchers(input, option string) (labels.Matchers, error) {
 	return m, nil
 }
 
-// keeps reports whether an alert is of interest: Options.Keep selects it, or is nil.
 func (in interests) keeps(ls map[string]string) bool { return in.keep == nil || in.keep(ls) }
 
-// nodesOf returns the alert's values of the labels that name a node, in the order of
-// interests.nodes. A missing label has an empty value. It returns nil if the alert has none of
-// these labels.
+// The values of the labels that name a node, in the order of interests.nodes. A missing label has
+// an empty value. Nil if the alert has none of them.
 func (in interests) nodesOf(ls map[string]string) []string {
 	const longest = 253
 	var out []string
@@ -81,8 +78,7 @@ func (in interests) nodesOf(ls map[string]string) []string {
 	return out
 }
 
-// inhibitor returns the labels that identify an inhibiting alert in messages: its name, and the
-// labels that name a node.
+// The labels that identify an inhibiting alert in messages.
 func (in interests) inhibitor(name string, nodes []string) map[string]string {
 	out := map[string]string{model.AlertNameLabel: name}
 	for i, node := range nodes {
@@ -93,14 +89,12 @@ func (in interests) inhibitor(name string, nodes []string) map[string]string {
 	return out
 }
 
-// isSelfTest reports whether the alert is one of the self-test's alerts: Options.SelfTest selects
-// it.
 func (in interests) isSelfTest(ls map[string]string) bool {
 	return in.selfTest != nil && in.selfTest(ls)
 }
 
-// blinds reports whether the alert shows that Prometheus does not see the nodes: at least one set
-// of the configured matchers blindWhen matches it.
+// blinds reports whether the alert shows that Prometheus does not see the nodes: it matches at
+// least one set of blindWhen.
 func (in interests) blinds(ls model.LabelSet) bool {
 	for _, m := range in.blindWhen {
 		if m.Matches(ls) {
@@ -110,7 +104,6 @@ func (in interests) blinds(ls model.LabelSet) bool {
 	return false
 }
 
-// labelSet returns the labels in the type that matchers and fingerprints need.
 func labelSet(ls map[string]string) model.LabelSet {
 	set := make(model.LabelSet, len(ls))
 	for name, value := range ls {

@@ -8,9 +8,8 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// upMetric is the metric drydock_alertmanager_up. It has one series for each replica of the last
-// poll. When a replica is removed or gets another address, its old series is deleted. Otherwise an
-// alert about the old address would fire for ever.
+// upMetric is drydock_alertmanager_up. When a replica is removed or gets another address, its old
+// series is deleted. Otherwise an alert about the old address would fire for ever.
 type upMetric struct {
 	gauge *prometheus.GaugeVec
 	mu    sync.Mutex

@@ -19,25 +19,24 @@ import (
 	"drydock.dev/drydock/internal/replicas"
 )
 
-// ErrSilenceMayExist is in the error of Silence if a replica may have made the silence although it
-// did not confirm it. The id of that silence is unknown, and the silence ends at its EndsAt.
+// ErrSilenceMayExist means that a replica may have made the silence although it did not confirm it.
+// Its id is unknown, and it ends at its EndsAt.
 var ErrSilenceMayExist = errors.New("the silence may exist nevertheless")
 
 // NewSilence is a silence to make. All fields are required.
 type NewSilence struct {
-	// Matchers are labels and the values that they must equal. An empty value is refused, because it
-	// would match every alert without the label.
+	// Labels and the values that they must equal. An empty value is refused, because it would match
+	// every alert without the label.
 	Matchers map[string]string
-	// StartsAt may be in the past: Alertmanager then starts the silence immediately.
+	// StartsAt may be in the past: Alertmanager then starts the silence at once.
 	StartsAt, EndsAt time.Time
 	// Author and Comment are for people to read.
 	Author, Comment string
 }
 
-// Silence makes a silence on the first replica, in the order of the URLs, that accepts it. Replicas
-// with gossip pass the silence on to each other; replicas without gossip never learn of it. Silence
-// tries the next replica if one cannot be reached or answers 3xx or 4xx, each with a timeout of its
-// own. After any other failure the silence may exist, so Silence makes no second one and returns
+// Silence makes a silence on the first replica that accepts it; replicas with gossip pass it on. It
+// tries the next replica if one cannot be reached or answers 3xx or 4xx, each with its own timeout.
+// After any other failure the silence may exist, so Silence makes no second one and returns
 // ErrSilenceMayExist.
 func (c *Client) Silence(ctx context.Context, s NewSilence) (id string, err error) {
 	posted, err := s.postable()
@@ -64,9 +63,8 @@ func (c *Client) Silence(ctx context.Context, s NewSilence) (id string, err erro
 }
 
 // Expire ends a silence on every replica that knows it. It succeeds when one replica confirms the
-// end: a replica with gossip informs the others, and a replica without gossip is the only one that
-// knows the id. It also succeeds when all replicas answer that they do not know the id. A silence
-// that has already ended is not an error. Expire may be repeated.
+// end: one with gossip informs the others, and one without is the only one that knows the id. It
+// also succeeds when no replica knows the id, or the silence has already ended. It may be repeated.
 func (c *Client) Expire(ctx context.Context, id string) error {
 	if !strfmt.IsUUID(id) {
 		return fmt.Errorf("ending the silence %.64q: this is not the id of a silence", id)
@@ -100,14 +98,12 @@ func (c *Client) Expire(ctx context.Context, id string) error {
 // Repairs makes Drydock's own silences. It is an engine.Silencer.
 type Repairs struct{ *Client }
 
-// Silence silences the alerts with these labels from now to the time until. It returns the
-// silence's id.
+// Silence silences the alerts with these labels from now on, and returns the silence's id.
 func (r Repairs) Silence(ctx context.Context, labels map[string]string, until time.Time, comment string) (id string, err error) {
 	return r.Client.Silence(ctx, NewSilence{Matchers: labels, StartsAt: time.Now(), EndsAt: until, Author: "drydock", Comment: comment})
 }
 
-// postable returns the silence in the API's form. It refuses a silence without a matcher, an end,
-// an author or a comment.
+// A matcher, an end, an author and a comment are required.
 func (s NewSilence) postable() (*models.PostableSilence, error) {
 	switch {
 	case len(s.Matchers) == 0:
@@ -132,8 +128,7 @@ func (s NewSilence) postable() (*models.PostableSilence, error) {
 	}}, nil
 }
 
-// postSilence sends one request, and never repeats it: net/http does not repeat a POST after its
-// first byte.
+// postSilence never repeats its request: net/http does not repeat a POST after its first byte.
 func (r *replica) postSilence(ctx context.Context, s *models.PostableSilence) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
@@ -159,8 +154,7 @@ func (r *replica) postSilence(ctx context.Context, s *models.PostableSilence) (s
 	}
 }
 
-// deleteSilence ends the silence on the replica. known is false if the replica does not know the
-// silence.
+// known is false if the replica does not know the silence.
 func (r *replica) deleteSilence(ctx context.Context, id string) (known bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()

@@ -9,16 +9,15 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// rounds lets many callers share few polls. One round runs, and at most one more waits for its end.
-// A caller never gets a round that began before its call, because that round's answers may be older
-// than the event that the caller must confirm.
+// rounds lets many callers share few polls: one runs, and at most one more waits. A caller never
+// gets a round that began before its call, because its answers may be older than the event that the
+// caller must confirm.
 type rounds struct {
 	mu      sync.Mutex
 	running *round
 	next    *round
 }
 
-// round is one poll and its callers.
 type round struct {
 	ctx      context.Context // the round's own context, which outlives each single caller
 	cancel   context.CancelFunc
@@ -27,16 +26,11 @@ type round struct {
 	replicas []alerts.Replica // set before done is closed
 }
 
-// Look polls all replicas at the same time, and returns the answer of each, in the order of the
-// URLs and then of the addresses. It implements engine.AlertSource. A URL whose host name has no
-// address has one entry, so the result is never empty. Look has no error of its own: every failure
-// is in the entry of a replica.
-//
-// All requests are sent after the call. Concurrent callers share one poll, and no replica has two
-// polls at the same time. Look returns within twice the timeout. A call during another poll also
-// waits for the end of that poll.
-//
-// If ctx ends first, the result has one entry for each URL, with ctx's error.
+// Look polls all replicas at the same time, within twice the timeout, and returns the answer of
+// each, in the order of the URLs and then of the addresses. Failures are in the entries, and the
+// result is never empty. All requests are sent after the call. Concurrent callers share one poll; a
+// call during another poll also waits for its end. If ctx ends first, each URL has one entry with
+// ctx's error.
 func (c *Client) Look(ctx context.Context) []alerts.Replica {
 	r := c.join(ctx)
 	select {
@@ -68,13 +62,12 @@ func (c *Client) join(ctx context.Context) *round {
 	return c.rounds.next
 }
 
-// newRound returns a round with its first caller already waiting.
 func newRound(ctx context.Context) *round {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	return &round{ctx: ctx, cancel: cancel, waiting: 1, done: make(chan struct{})}
 }
 
-// leave removes a caller from the round. If it was the last one, leave stops the round.
+// leave stops the round after its last caller.
 func (c *Client) leave(r *round) {
 	c.rounds.mu.Lock()
 	defer c.rounds.mu.Unlock()
@@ -103,7 +96,7 @@ func (c *Client) run(r *round) {
 	}
 }
 
-// advance begins the waiting round, if there is one. The caller holds the lock.
+// The caller holds the lock.
 func (c *Client) advance() {
 	c.rounds.running, c.rounds.next = c.rounds.next, nil
 	if c.rounds.running != nil {
@@ -111,8 +104,7 @@ func (c *Client) advance() {
 	}
 }
 
-// unasked returns the result for a caller whose ctx has ended: one entry for every URL, with ctx's
-// error.
+// unasked is for a caller whose ctx has ended: one entry for every URL, with ctx's error.
 func (c *Client) unasked(ctx context.Context) (replicas []alerts.Replica) {
 	for _, e := range c.endpoints {
 		replicas = append(replicas, alerts.Replica{

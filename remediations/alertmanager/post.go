@@ -20,8 +20,7 @@ type NewAlert struct {
 }
 
 // Post posts the alerts to every replica, because replicas do not send each other alerts. It
-// succeeds when one replica has accepted them. It may be repeated: Alertmanager knows alerts by
-// their labels.
+// succeeds when one has accepted them, and may be repeated.
 func (c *Client) Post(ctx context.Context, all []NewAlert) error {
 	var posted models.PostableAlerts
 	for _, a := range all {

@@ -6,22 +6,20 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// readings are decoded alerts. The key is the hash of the JSON text that the replica sent for the
-// alert. In a storm the replica shows thousands of alerts, and the text of each stays the same
-// until Prometheus sends the alert again, about once a minute. An alert with the same text need not
-// be decoded again at the next poll.
+// readings are decoded alerts, by the hash of their JSON text. In a storm the replica shows
+// thousands of alerts, and each text stays the same until Prometheus sends the alert again, about
+// once a minute. The same text need not be decoded again.
 type readings map[written]reading
 
-// written is a 128-bit hash of an alert's JSON text. It takes less memory than the text, which has
-// about a kilobyte. Its seeds are random, so a client cannot choose two texts with the same hash.
+// A 128-bit hash of an alert's JSON text, which has about a kilobyte. Its seeds are random, so a
+// client cannot choose two texts with the same hash.
 type written [2]uint64
 
-// reading is a decoded alert. It always has the name and the node, because the alert may inhibit
-// another one. It has the whole alert only if the alert is of interest.
+// reading always has the name and the node, because the alert may inhibit another one.
 type reading struct {
 	fingerprint, name string
 	nodes             []string
-	// alert is nil if the alert is of no interest.
+	// Nil if the alert is of no interest.
 	alert *alerts.Alert
 }
 

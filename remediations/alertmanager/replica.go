@@ -19,18 +19,16 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// replica is one address to query, with the connections to it.
+// replica is one address to query.
 type replica struct {
-	at      *replicas.Replica
-	client  *http.Client // the HTTP client of at
-	base    *url.URL     // the endpoint's URL, with the host name
-	url     string       // the URL in alerts.Replica and in the metric
-	timeout time.Duration
-	// readings are the decoded alerts of the replica's last answer.
+	at       *replicas.Replica
+	client   *http.Client // the HTTP client of at
+	base     *url.URL     // the endpoint's URL, with the host name
+	url      string       // the URL in alerts.Replica and in the metric
+	timeout  time.Duration
 	readings atomic.Pointer[readings]
 }
 
-// newReplica prepares requests to the endpoint at address.
 func newReplica(e *replicas.Endpoint, address string, timeout time.Duration) (*replica, error) {
 	at, err := e.Replica(address)
 	if err != nil {
@@ -39,7 +37,7 @@ func newReplica(e *replicas.Endpoint, address string, timeout time.Duration) (*r
 	return &replica{at: at, client: at.Client, base: e.URL(), url: e.At(address), timeout: timeout}, nil
 }
 
-// ask runs one replica's part of a poll. It returns within the timeout.
+// ask returns within the timeout.
 func (r *replica) ask(ctx context.Context, in interests) alerts.Replica {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
@@ -94,7 +92,6 @@ func (r *replica) getAlerts(ctx context.Context, a *answer) error {
 	return list.ended(err)
 }
 
-// api returns the generated client. reader decodes the answer.
 func (r *replica) api(reader runtime.Consumer) *client.AlertmanagerAPI {
 	transport := httptransport.New(r.base.Host, r.base.Path+client.DefaultBasePath, []string{r.base.Scheme})
 	// Otherwise the environment variable DEBUG would print requests with their credentials.

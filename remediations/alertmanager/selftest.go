@@ -11,11 +11,9 @@ import (
 	"github.com/prometheus/alertmanager/api/v2/models"
 )
 
-// routes are the lists of receivers in one answer. Alerts share them, because thousands of alerts
-// have the same few lists.
+// The lists of receivers in one answer. Thousands of alerts share the same few lists.
 type routes map[string][]string
 
-// The method of returns the names of the receivers, sorted and without duplicates.
 func (r routes) of(all []*models.ReceiverReference) []string {
 	var names []string
 	for _, receiver := range all {
@@ -39,16 +37,15 @@ func (r routes) of(all []*models.ReceiverReference) []string {
 	return names
 }
 
-// receivers records whether a replica has the wanted receiver, and the receivers with similar
-// names. The self-test's message to people needs both.
+// receivers has the receivers with names like the wanted one, for the self-test's message to
+// people.
 type receivers struct {
 	wanted  string
 	found   bool
 	similar []string
 }
 
-// unrouted reports whether the replica has the self-test's alert and routes it only to other
-// receivers.
+// The replica has the self-test's alert and routes it only to other receivers.
 func (a *answer) unrouted() bool {
 	if len(a.selfTests) == 0 || a.interests.receiver == "" {
 		return false
@@ -61,8 +58,8 @@ func (a *answer) unrouted() bool {
 	return true
 }
 
-// getReceivers reads the names of all receivers. Only the self-test's message to people needs them,
-// and only if the self-test's alert is routed to other receivers.
+// Only the self-test's message to people needs the receivers, and only if the self-test's alert is
+// routed to other ones.
 func (r *replica) getReceivers(ctx context.Context, wanted string) (receivers, error) {
 	out := receivers{wanted: wanted}
 	list := &stream{of: "receivers", element: out.read}
@@ -73,9 +70,8 @@ func (r *replica) getReceivers(ctx context.Context, wanted string) (receivers, e
 	return out, list.ended(err)
 }
 
-// read reads one receiver. If its name ends in the wanted name, the user probably meant this
-// receiver: the Prometheus operator puts namespace/name/ before the name of a receiver in an
-// AlertmanagerConfig.
+// If the name ends in the wanted name, the user probably meant this receiver: the Prometheus
+// operator puts namespace/name/ before the name of a receiver in an AlertmanagerConfig.
 func (s *receivers) read(d *json.Decoder) error {
 	var m *models.Receiver
 	if err := d.Decode(&m); err != nil {

@@ -13,8 +13,8 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// getSilences reads the details of silences. Only people need the details, so a silence that cannot
-// be read is left out without an error: its id already shows that it silences the alert.
+// Only people need the details, so a silence that cannot be read is left out without an error: its
+// id already shows that it silences the alert.
 func (r *replica) getSilences(ctx context.Context, ids []string) map[string]alerts.Silence {
 	var asked []string
 	for _, id := range ids {
@@ -60,8 +60,7 @@ func (r *replica) getSilence(ctx context.Context, id string) (*alerts.Silence, e
 	return newSilence(ok.Payload, id)
 }
 
-// newSilence returns the silence, or an error if it is not the requested one. It cuts people's
-// texts to maxWords.
+// newSilence refuses a silence that was not requested. It cuts people's texts to maxWords.
 func newSilence(m *models.GettableSilence, id string) (*alerts.Silence, error) {
 	if m == nil || m.ID == nil || *m.ID != id || m.CreatedBy == nil || m.Comment == nil || m.StartsAt == nil || m.EndsAt == nil {
 		return nil, errors.New("the answer is not the requested silence")
@@ -69,5 +68,4 @@ func newSilence(m *models.GettableSilence, id string) (*alerts.Silence, error) {
 	return &alerts.Silence{Author: clip(*m.CreatedBy), Comment: clip(*m.Comment), EndsAt: timeOf(m.EndsAt)}, nil
 }
 
-// clip returns a person's text as one line of at most maxWords, without control characters.
 func clip(s string) string { return text.Line(s, maxWords) }

@@ -11,9 +11,9 @@ import (
 	"drydock.dev/drydock/internal/bounded"
 )
 
-// stream reads a JSON list element by element, so that an answer is never in memory as a whole. It
-// is a runtime.Consumer, so the generated client passes it the body. The client's own JSON reader
-// would treat an empty body as an empty list, and ignore anything after the list.
+// stream reads a JSON list element by element, so that an answer is never in memory as a whole. The
+// generated client's own JSON reader would treat an empty body as an empty list, and ignore
+// anything after the list.
 type stream struct {
 	of       string                    // the name of the elements, for example "alerts"
 	element  func(*json.Decoder) error // reads exactly one element
@@ -21,8 +21,7 @@ type stream struct {
 	complete bool                      // the list was read to its end, and nothing follows it
 }
 
-// Consume reads the whole list. It does not use the second argument, the client's payload. It never
-// returns io.EOF, because the generated client ignores that error.
+// Consume never returns io.EOF, because the generated client ignores that error.
 func (s *stream) Consume(body io.Reader, _ any) error {
 	each := bounded.Each{Depth: cmp.Or(s.depth, 1), Bytes: maxElementBytes, Values: maxElementValues}
 	// The request's own context already ends the reading of the body, so this reader needs no context.
@@ -56,7 +55,7 @@ func (s *stream) Consume(body io.Reader, _ any) error {
 	}
 }
 
-// ended returns the request's error, or an error if this stream did not read the list to its end.
+// An error also means that the list was not read to its end.
 func (s *stream) ended(err error) error {
 	if err == nil && !s.complete {
 		return errors.New("the answer was not read to its end")
@@ -64,8 +63,7 @@ func (s *stream) ended(err error) error {
 	return err
 }
 
-// unreadable wraps an error of an element or of the decoder. It replaces io.EOF, which the
-// generated client would ignore.
+// The generated client would ignore io.EOF.
 func (s *stream) unreadable(err error) error {
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
@@ -73,10 +71,9 @@ func (s *stream) unreadable(err error) error {
 	return fmt.Errorf("reading the answer as a list of %s: %w", s.of, err)
 }
 
-// object reads one small JSON object and refuses anything after it.
+// object refuses anything after the object.
 type object struct{}
 
-// Consume reads the body into the generated client's payload.
 func (object) Consume(body io.Reader, into any) error {
 	whole, err := bounded.Limits{Bytes: maxObjectBytes, Values: maxElementValues}.ReadAll(context.Background(), body)
 	if err != nil {
