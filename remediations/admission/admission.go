@@ -14,8 +14,7 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// Reason is the result of a request to change a Node: why it is denied, or allowed with a warning.
-// Reasons lists all values.
+// Reason is why a request to change a Node is denied, or allowed with a warning.
 type Reason string
 
 const (
@@ -59,24 +58,22 @@ var Reasons = []Reason{
 	ReasonUnreadable, ReasonUnknownRepair, ReasonUncordonExhausted, ReasonRequestExhausted, ReasonRequestIdle, ReasonRequestQueued, ReasonWouldCollide, ReasonRightUnchecked,
 }
 
-// Change is one request to the API server that would change a Node. The rules do not modify it.
+// Change is one request to the API server that would change a Node.
 type Change struct {
-	// Old is the current Node, or nil if the request creates the Node. New is the changed Node, or nil
-	// if the request deletes the Node.
+	// Old is nil if the request creates the Node. New is nil if the request deletes the Node.
 	Old, New *corev1.Node
 	User     string
 	Groups   []string
-	// Drydock means that the request is Drydock's own. Exempt means that the user may change the Node
-	// even while a repair of it is in flight. Driver means that the user is one of Drivers, which
-	// install drivers on Nodes.
+	// Drydock means that the request is Drydock's own. Exempt users may change the Node even while
+	// a repair of it is in flight. Driver means that the user is one of Drivers.
 	Drydock, Exempt, Driver bool
-	// May reports whether the requesting user has the RBAC verb on the resource repairs.drydock.dev
-	// for this node. If May is nil, annotations need no such right.
+	// Whether the requesting user has the RBAC verb on the resource repairs.drydock.dev for this
+	// node. If it is nil, annotations need no such right.
 	May func(verb string) (bool, error)
 }
 
 // Exemption names users whose requests are allowed even while a repair of the Node is in flight.
-// The cluster's own health depends on their work on Nodes, so Drydock must never delay this work.
+// The cluster's own health depends on their work on Nodes, so it must never be delayed.
 type Exemption struct{ Users, Groups []string }
 
 // AlwaysExempt are the users and groups that are exempt in every configuration.
@@ -96,19 +93,17 @@ func (e Exemption) Covers(user string, groups []string) bool {
 // Decision is the answer to a Change.
 type Decision struct {
 	Allowed bool
-	// Reason is the reason of the denial. If the request is allowed, it is the reason of the first
-	// violation that only break-glass overrode. Without such a violation it is the reason of the
-	// first warning.
+	// Why the request is denied. If it is allowed, the first violation that only break-glass
+	// overrode, or else the first warning.
 	Reason Reason
-	// Message says why the request is denied and what to do. If only break-glass allowed the request,
-	// it lists the changes that break-glass allowed.
+	// Why the request is denied and what to do, or the changes that only break-glass allowed.
 	Message  string
 	Warnings []string
-	// BreakGlass means that only break-glass allowed the request.
+	// Only break-glass allowed the request.
 	BreakGlass bool
 }
 
-// override says what allows a request despite a violation.
+// What allows a request despite a violation.
 type override int
 
 const (
@@ -117,19 +112,17 @@ const (
 	byBreakGlassOrExempt          // break-glass on the node, or an exempt user
 )
 
-// violation is a rule's reason to deny a change.
 type violation struct {
 	reason   Reason
 	override override
 	// what names the change, for example "deleting the node".
 	what, message string
-	// warns means that the violation only causes a warning, because the policy of the repair is in
-	// observe mode now.
+	// The violation only causes a warning, because the policy of the repair is in observe mode now.
 	warns bool
 }
 
-// rules are in the order of their importance: of several denials, Validate returns the first. The
-// rules before the empty line are also in the chart's ValidatingAdmissionPolicy.
+// The first rule that denies a change gives the message. The rules before the empty line are also
+// in the chart's ValidatingAdmissionPolicy.
 var rules = []func(*Change, *repair) *violation{
 	byNodeIdentity,
 	ownKeyWritten,
@@ -146,9 +139,9 @@ var rules = []func(*Change, *repair) *violation{
 	requestInFlight,
 }
 
-// Validate decides whether a change of a Node is allowed. nodes returns all Nodes that Drydock
-// knows. Validate calls it only if a person requests a repair, which may have to wait for other
-// repairs, or if the annotation that chooses the mesh leader changes.
+// Validate decides whether a change of a Node is allowed. nodes returns all Nodes. It is called
+// only if a person requests a repair, which may have to wait for other repairs, or if the
+// annotation that chooses the mesh leader changes.
 func Validate(c *remediations.Config, ch *Change, nodes func() []*corev1.Node, now time.Time) Decision {
 	if ch.Drydock {
 		return Decision{Allowed: true, Reason: ReasonNone}
@@ -173,8 +166,7 @@ func Validate(c *remediations.Config, ch *Change, nodes func() []*corev1.Node, n
 	return d
 }
 
-// ValidateEviction decides whether a pod may be evicted from the node. ch.Old is that Node, and
-// ch.New is nil.
+// ValidateEviction decides whether a pod may be evicted from the node ch.Old. ch.New is nil.
 func ValidateEviction(c *remediations.Config, ch *Change) Decision {
 	busy := repairOf(c, ch.Old)
 	if ch.Drydock || !ch.bound(busy) || ch.works(busy) || ch.installs(busy) {
@@ -183,8 +175,7 @@ func ValidateEviction(c *remediations.Config, ch *Change) Decision {
 	return weigh(c, ch, []*violation{busy.collision(ReasonEviction, byBreakGlassOrExempt, "evicting a pod from the node")})
 }
 
-// weigh decides about a request with these violations. It first drops the violations that
-// break-glass, an exempt user or observe mode overrides.
+// weigh first drops the violations that break-glass, an exempt user or observe mode overrides.
 func weigh(c *remediations.Config, ch *Change, violations []*violation) Decision {
 	d := Decision{Allowed: true, Reason: ReasonNone}
 	breakGlass := ch.Old != nil && lifecycle.BreakGlassSet(ch.Old)
@@ -215,15 +206,13 @@ func (d *Decision) warn(reason Reason, message string) {
 	d.Warnings = append(d.Warnings, message)
 }
 
-// observes reports whether neither the configuration nor any policy is in enforce mode. Drydock
-// then changes nothing that a request could collide with, so most violations only cause a warning.
-// A violation with byNothing is denied even then: after a switch to enforce mode, Drydock would
-// trust the forged record.
+// Without enforce mode, Drydock changes nothing that a request could collide with, so most
+// violations only cause a warning. A violation with byNothing is denied even then: after a switch
+// to enforce mode, Drydock would trust the forged record.
 func observes(c *remediations.Config) bool {
 	return c.Mode != remediations.ModeEnforce && !slices.ContainsFunc(c.Policies, func(p *remediations.Policy) bool { return p.Mode == remediations.ModeEnforce })
 }
 
-// ofNode reports whether the request comes from a node's own identity, which its kubelet uses.
 func (ch *Change) ofNode() bool {
 	return strings.HasPrefix(ch.User, "system:node:") || slices.Contains(ch.Groups, "system:nodes")
 }

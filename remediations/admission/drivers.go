@@ -7,14 +7,14 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Drivers are the users that install drivers on Nodes. The key is the name of their system. Such a
-// user cordons a node that has just booted, installs the driver, and uncordons the node. After a
-// reboot by Drydock, the proof of the cure waits for this driver. So Drivers may cordon and
-// uncordon the node while its repair is Verifying.
+// Drivers are the users that install drivers on Nodes, by the name of their system. Such a user
+// cordons a node that has just booted, installs the driver, and uncordons the node. The proof of a
+// reboot waits for this driver, so Drivers may cordon and uncordon the node while its repair is
+// Verifying.
 type Drivers map[string][]string
 
-// ShippedDrivers returns the users that Drydock knows. The chart has the same list (drydock.drivers
-// in _helpers.tpl).
+// ShippedDrivers returns the users that are known by default. The chart has the same list
+// (drydock.drivers in _helpers.tpl).
 func ShippedDrivers() Drivers {
 	return Drivers{
 		// The source is NVIDIA/gpu-operator assets/state-driver and assets/state-mig-manager. On
@@ -36,8 +36,7 @@ func ShippedDrivers() Drivers {
 	}
 }
 
-// With returns d with the entries of own added. An entry of own replaces the entry of the same
-// name. An empty entry allows no user.
+// With returns d with the entries of own added. An empty entry allows no user.
 func (d Drivers) With(own Drivers) Drivers {
 	out := maps.Clone(d)
 	maps.Copy(out, own)
@@ -54,10 +53,9 @@ func (d Drivers) Covers(user string) bool {
 	return false
 }
 
-// installs reports whether the change comes from a user of Drivers while the node's repair is
-// Verifying. The caller has checked that a repair is in flight. The phase comes from the Node's
-// label, because the ValidatingAdmissionPolicy reads only the label. If the label shows no repair
-// in flight, the phase comes from the record.
+// installs reports whether a user of Drivers makes the change while the node's repair is Verifying.
+// The phase comes from the Node's label, because the ValidatingAdmissionPolicy reads only the
+// label. If the label shows no repair in flight, the phase comes from the record.
 func (ch *Change) installs(busy *repair) bool {
 	phase := busy.phase
 	if !phase.InFlight() {

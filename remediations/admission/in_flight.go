@@ -9,24 +9,21 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// repair says whether a repair is in flight on a node, and has its details.
+// repair says whether a repair is in flight on a node.
 type repair struct {
 	node string
-	// record is the record of the repair in flight. It is nil if no repair is in flight, or if
-	// Drydock cannot read the record.
+	// The record of the repair in flight. Nil if there is none, or if it cannot be read.
 	record *remediations.Record
-	// recorded is the record of the node's repair in any phase. It is nil if there is no record, or
-	// if Drydock cannot read it.
+	// The record of the node's repair in any phase. Nil if there is none, or if it cannot be read.
 	recorded *remediations.Record
-	// phase is the phase in the Node's label.
+	// The phase in the Node's label.
 	phase remediations.Phase
-	// observed means that the policy of the repair is in observe mode now.
+	// The policy of the repair is in observe mode now.
 	observed bool
-	// workers are the Kubernetes users that carry out the current step of the repair for Drydock.
+	// The Kubernetes users that carry out the current step of the repair.
 	workers []string
-	// mesh is a repair in flight of the leader of the node's mesh location. It is nil if there is
-	// no such repair, or if its record is on this node. Only the rule about the leader annotation
-	// reads it.
+	// A repair in flight of the leader of the node's mesh location, with its record on another
+	// node. Only the rule about the leader annotation reads it.
 	mesh *repair
 }
 
@@ -61,7 +58,6 @@ func InFlight(c *remediations.Config, n *corev1.Node) bool {
 
 func (on *repair) inFlight() bool { return on.record != nil || on.phase.InFlight() }
 
-// collision returns the violation for a change that would collide with the repair. The parameter
 // what names the change. The message says what the person may do instead.
 func (on *repair) collision(reason Reason, o override, what string) *violation {
 	v := &violation{reason: reason, override: o, what: what, warns: on.observed}

@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// MeshLeaderKey is the annotation that Kilo's users set to choose a location's leader. Its value
-	// does not matter.
+	// MeshLeaderKey is the annotation that Kilo's users set to choose a location's leader, with any
+	// value.
 	MeshLeaderKey = "kilo.squat.ai/leader"
-	// MeshLocationKey is the annotation that names a Node's location in the mesh. It takes
-	// precedence over Config.TopologyLabel.
+	// MeshLocationKey is the annotation with a Node's location in the mesh. It takes precedence
+	// over Config.TopologyLabel.
 	MeshLocationKey = "kilo.squat.ai/location"
 )
 
-// meshLocation returns the Node's location in the mesh.
+// The annotation takes precedence over the label.
 func meshLocation(c *remediations.Config, n *corev1.Node) string {
 	if location, ok := n.Annotations[MeshLocationKey]; ok {
 		return location
@@ -27,8 +27,8 @@ func meshLocation(c *remediations.Config, n *corev1.Node) string {
 }
 
 // leaderRepairOf looks for a repair in flight of the leader of the Node's mesh location, among the
-// records on other Nodes. It also finds the repair of another location if one of that repair's
-// moves of leadership concerns this Node. It returns nil if there is no such repair.
+// records on other Nodes. It also finds the repair of another location that moves leadership to or
+// from this Node.
 func leaderRepairOf(c *remediations.Config, n *corev1.Node, nodes []*corev1.Node) *repair {
 	for _, on := range nodes {
 		if on.Name == n.Name || lifecycle.BreakGlassSet(on) {
@@ -46,8 +46,8 @@ func leaderRepairOf(c *remediations.Config, n *corev1.Node, nodes []*corev1.Node
 	return nil
 }
 
-// The function names reports whether a move of a mesh leadership concerns the node. The move takes
-// the leadership from the node, gives it to the node, or changes the node's leader annotation.
+// The move takes the leadership from the node, gives it to the node, or changes the node's leader
+// annotation.
 func names(m remediations.Move, node string) bool {
 	_, changed := m.Before[node]
 	return changed || m.From == node || m.To == node

@@ -8,21 +8,21 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// People's annotations need a right besides the right to patch nodes. This right is a verb on a
-// resource that no API serves. RBAC grants it like any other.
+// People's annotations need a right besides the right to patch nodes: a verb on a resource that no
+// API serves. RBAC grants it like any other.
 const (
 	RightsGroup    = "drydock.dev"
 	RightsResource = "repairs"
 )
 
-// entitled are the annotations that need a right, each with its verb. Pausing a node, excluding a
-// node or removing a person's annotation needs no right, because it only stops repairs or lets the
-// guards decide again. Removing a key that only Drydock writes needs the verb resetVerb.
+// The annotations that need a right, each with its verb. Pausing a node, excluding a node or
+// removing a person's annotation needs no right, because it only stops repairs or lets the guards
+// decide again. Removing a key that only Drydock writes needs the verb resetVerb.
 var entitled = []struct {
 	key, verb string
-	// stops means that the annotation only stops repairs. If the right cannot be checked, such an
-	// annotation is allowed. A repair that a person wants to stop must not continue, even if the
-	// wrong person can then stop it, too.
+	// The annotation only stops repairs, so it is allowed if the right cannot be checked. A repair
+	// that a person wants to stop must not continue, even if the wrong person can then stop it,
+	// too.
 	stops bool
 }{
 	{key: remediations.RequestKey, verb: "request"},
@@ -32,12 +32,12 @@ var entitled = []struct {
 	{key: remediations.BreakGlassKey, verb: "break-glass", stops: true},
 }
 
-// resetVerb is the right to make Drydock forget a repair and the history of earlier repairs.
+// The right to make Drydock forget a repair and the history of earlier repairs.
 const resetVerb = "reset"
 
-// ErrNotAsked is the error of Change.May if Drydock did not ask the API server. Drydock already
-// checks too many rights, or the user's groups are too large. An outsider can cause both. So
-// ErrNotAsked denies every annotation that needs a right, even one that stops a repair.
+// ErrNotAsked is the error of Change.May if the API server was not asked: too many rights are being
+// checked, or the user's groups are too large. An outsider can cause both. So it denies every
+// annotation that needs a right, even one that stops a repair.
 var ErrNotAsked = errors.New("Drydock did not ask the API server")
 
 // RightVerbs returns the verbs of all annotations that need a right.
@@ -49,8 +49,7 @@ func RightVerbs() []string {
 	return out
 }
 
-// VerbFor returns the verb that a user needs to set the annotation, or an empty text if no verb is
-// needed.
+// VerbFor returns the verb that a user needs to set the annotation, or "".
 func VerbFor(key string) string {
 	for _, w := range entitled {
 		if w.key == key {
@@ -60,9 +59,9 @@ func VerbFor(key string) string {
 	return ""
 }
 
-// rightMissing denies an annotation that needs a right to a user who lacks this right. The right to
-// patch nodes is not enough, because every network plugin has it. Only some of these users should
-// be able to replace a machine, or to make Drydock forget how often it repaired a machine.
+// The right to patch nodes is not enough, because every network plugin has it. Only some of these
+// users should be able to replace a machine, or to make Drydock forget how often it repaired a
+// machine.
 func rightMissing(ch *Change, _ *repair) *violation {
 	if ch.ofNode() || ch.May == nil || ch.New == nil {
 		return nil
@@ -80,8 +79,8 @@ func rightMissing(ch *Change, _ *repair) *violation {
 	return nil
 }
 
-// lacks returns the violation that the user may not set or remove the key, or nil if that is
-// allowed. If stops is true, it also returns nil when the right cannot be checked.
+// lacks returns nil if the user may set or remove the key or, with stops, if the right cannot be
+// checked.
 func (ch *Change) lacks(verb, key, done string, stops bool) *violation {
 	allowed, err := ch.May(verb)
 	switch {
@@ -98,8 +97,7 @@ func (ch *Change) lacks(verb, key, done string, stops bool) *violation {
 	return nil
 }
 
-// unchecked returns the warning about an annotation that was allowed although the right could not
-// be checked, or an empty text.
+// The warning about an annotation that was allowed although the right could not be checked, or "".
 func (ch *Change) unchecked() string {
 	for _, w := range entitled {
 		if !w.stops || !ch.says(w.key) {
@@ -113,8 +111,7 @@ func (ch *Change) unchecked() string {
 	return ""
 }
 
-// The method says reports whether the change sets or alters the annotation. It returns false if May
-// is nil, because annotations then need no right.
+// The method says returns false if May is nil, because annotations then need no right.
 func (ch *Change) says(key string) bool {
 	if ch.May == nil {
 		return false

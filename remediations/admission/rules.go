@@ -12,9 +12,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// byNodeIdentity denies kubelets every key of Drydock's domain. A kubelet could otherwise request
-// its own repair, forge a record or hide one, because nothing else prevents writes of a kubelet to
-// its Node's annotations.
+// A kubelet may write no key of Drydock's domain. It could otherwise request its own repair, forge
+// a record or hide one, because nothing else prevents writes of a kubelet to its Node's
+// annotations.
 func byNodeIdentity(ch *Change, _ *repair) *violation {
 	if !ch.ofNode() {
 		return nil
@@ -28,7 +28,7 @@ func byNodeIdentity(ch *Change, _ *repair) *violation {
 		"%s is changed by %s: node identities must not change drydock.dev keys; check the kubelet and every program that uses its credentials", key, text.Line(ch.User, 120))}
 }
 
-// ownKeyWritten protects the keys that only Drydock may write, because repairs depend on them.
+// Repairs depend on the keys that only Drydock may write.
 func ownKeyWritten(ch *Change, _ *repair) *violation {
 	written, _ := ch.keys(remediations.Owned)
 	if len(written) == 0 {
@@ -39,8 +39,8 @@ func ownKeyWritten(ch *Change, _ *repair) *violation {
 }
 
 // ownKeyRemoved protects the record of a repair in flight: the attempts, the proof and the undo
-// list. The rule also binds users that are exempt from other rules. It binds users with the verb
-// reset, too, because they can end the repair in other ways.
+// list. It binds users that are exempt from other rules, and users with the verb reset, because
+// they can end the repair in other ways.
 func ownKeyRemoved(ch *Change, busy *repair) *violation {
 	if !busy.inFlight() {
 		return nil
@@ -52,8 +52,7 @@ func ownKeyRemoved(ch *Change, busy *repair) *violation {
 	return busy.collision(ReasonOwnKeyRemoved, byBreakGlass, "removing "+removed[0])
 }
 
-// requestPending denies a second request while one is pending or being carried out. Two requests on
-// one node may come from two people, and Drydock can carry out only one.
+// Two requests on one node may come from two people, and Drydock can carry out only one.
 func requestPending(ch *Change, busy *repair) *violation {
 	asked, ok := ch.asks()
 	if !ok || ch.Old == nil {
@@ -72,9 +71,8 @@ func requestPending(ch *Change, busy *repair) *violation {
 		r.ID, ch.Old.Name, r.Cause.Request, r.Phase, stamp(r.Since), howToCancel(ch.Old.Name, r.ID))}
 }
 
-// cordonFlipped denies cordons and uncordons during a repair. An uncordon would let pods onto a
-// node that is about to restart or be replaced. After a cordon by another user, Drydock could not
-// know whether it may uncordon the node.
+// An uncordon would let pods onto a node that is about to restart or be replaced. After a cordon by
+// another user, Drydock could not know whether it may uncordon the node.
 func cordonFlipped(ch *Change, busy *repair) *violation {
 	if !ch.bound(busy) || ch.New == nil || ch.Old.Spec.Unschedulable == ch.New.Spec.Unschedulable ||
 		ch.New.Spec.Unschedulable && ch.works(busy) || ch.installs(busy) {
@@ -87,8 +85,7 @@ func cordonFlipped(ch *Change, busy *repair) *violation {
 	return busy.collision(ReasonCordon, byBreakGlassOrExempt, what)
 }
 
-// taintRemoved protects the taints in the record's undo list: Drydock set them, and only Drydock
-// removes them.
+// Drydock set the taints in the record's undo list, and only Drydock removes them.
 func taintRemoved(ch *Change, busy *repair) *violation {
 	if !ch.bound(busy) || ch.New == nil || busy.record == nil {
 		return nil
@@ -102,8 +99,8 @@ func taintRemoved(ch *Change, busy *repair) *violation {
 	return nil
 }
 
-// noExecuteAdded denies NoExecute taints. Such a taint evicts pods at once, while the repair may be
-// about to drain the node in an orderly way.
+// A NoExecute taint evicts pods at once, while the repair may be about to drain the node in an
+// orderly way.
 func noExecuteAdded(ch *Change, busy *repair) *violation {
 	if !ch.bound(busy) || ch.New == nil {
 		return nil
@@ -116,9 +113,8 @@ func noExecuteAdded(ch *Change, busy *repair) *violation {
 	return nil
 }
 
-// meshLeaderChanged denies a change of the mesh leader annotation on a node under repair. The
-// change would move the leadership to or from a node that is about to restart or be replaced. While
-// Drydock moves the location's leadership, the change would undo the move or make two leaders.
+// The change would move the mesh leadership to or from a node that is about to restart or be
+// replaced. While Drydock moves the leadership, the change would undo the move or make two leaders.
 func meshLeaderChanged(ch *Change, busy *repair) *violation {
 	if ch.ofNode() || !ch.changesMeshLeader() {
 		return nil
@@ -132,8 +128,6 @@ func meshLeaderChanged(ch *Change, busy *repair) *violation {
 	return nil
 }
 
-// changesMeshLeader reports whether the change adds, removes or alters MeshLeaderKey on an existing
-// node.
 func (ch *Change) changesMeshLeader() bool {
 	if ch.Old == nil || ch.New == nil {
 		return false
@@ -151,10 +145,9 @@ func deleted(ch *Change, busy *repair) *violation {
 	return busy.collision(ReasonDeletion, byBreakGlassOrExempt, "deleting the node")
 }
 
-// ownersChanged denies changes of a Node's ownerReferences. The garbage collector deletes a Node
-// when none of its owners exists. It is an exempt user, so no other rule stops that deletion. Two
-// changes can cause the deletion: adding an owner that does not exist, and removing the only owner
-// that exists. A Node without owners is safe.
+// The garbage collector deletes a Node when none of its owners exists. It is an exempt user, so no
+// other rule stops that deletion. Two changes can cause it: adding an owner that does not exist,
+// and removing the only owner that exists. A Node without owners is safe.
 func ownersChanged(ch *Change, busy *repair) *violation {
 	if ch.New == nil || !busy.inFlight() || ch.works(busy) || len(ch.New.OwnerReferences) == 0 || reflect.DeepEqual(ch.Old.OwnerReferences, ch.New.OwnerReferences) {
 		return nil
@@ -162,7 +155,6 @@ func ownersChanged(ch *Change, busy *repair) *violation {
 	return busy.collision(ReasonOwnerReferences, byBreakGlassOrExempt, "changing the node's ownerReferences")
 }
 
-// requestInFlight denies a request for a node with a repair in flight.
 func requestInFlight(ch *Change, busy *repair) *violation {
 	asked, ok := ch.asks()
 	if !ok || !ch.bound(busy) {
@@ -171,17 +163,15 @@ func requestInFlight(ch *Change, busy *repair) *violation {
 	return busy.collision(ReasonRequestInFlight, byBreakGlassOrExempt, "requesting "+text.Line(asked, 80))
 }
 
-// bound reports whether the node has a repair in flight that restricts the user. It restricts every
-// user except the node's own identity: a kubelet's changes to its Node must not depend on Drydock.
+// bound reports whether the node has a repair in flight that restricts the user. It does not
+// restrict the node's own identity: a kubelet's changes to its Node must not depend on Drydock.
 // Only byNodeIdentity restricts kubelets.
 func (ch *Change) bound(busy *repair) bool { return busy.inFlight() && !ch.ofNode() }
 
-// works reports whether the change comes from a user that carries out the repair's current step.
-// Then a cordon, an eviction or the deletion of the Node is a part of the step, and no rule denies
-// it.
+// works reports whether the user carries out the repair's current step. A cordon, an eviction or
+// the deletion of the Node is then a part of the step.
 func (ch *Change) works(busy *repair) bool { return slices.Contains(busy.workers, ch.User) }
 
-// asks returns the request that the change adds under RequestKey.
 func (ch *Change) asks() (request string, asks bool) {
 	if ch.New == nil {
 		return "", false
@@ -197,9 +187,8 @@ func (ch *Change) asks() (request string, asks bool) {
 	return v, !was || before != v
 }
 
-// keys returns the annotation and label keys that the change writes and those that it removes, both
-// sorted. A written key is new or has another value. Both lists have only keys that the function of
-// accepts. If the change deletes the Node, both lists are nil.
+// keys returns the sorted keys that the change writes, new or with another value, and those that it
+// removes. Both are nil if the Node is deleted.
 func (ch *Change) keys(of func(string) bool) (written, removed []string) {
 	if ch.New == nil {
 		return nil, nil
@@ -225,8 +214,7 @@ func (ch *Change) keys(of func(string) bool) (written, removed []string) {
 	return written, removed
 }
 
-// tainted reports whether the node has a taint with the same key and effect. The value does not
-// matter.
+// tainted ignores the taint's value.
 func tainted(n *corev1.Node, t corev1.Taint) bool {
 	return slices.ContainsFunc(n.Spec.Taints, func(o corev1.Taint) bool { return o.Key == t.Key && o.Effect == t.Effect })
 }

@@ -15,22 +15,19 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// personsAnnotations are the annotations that people write. The only label that people write is
-// ExcludeLabel.
+// The only label that people write is ExcludeLabel.
 var personsAnnotations = []string{remediations.PauseKey, remediations.RequestKey, remediations.ApproveKey, remediations.CancelKey, remediations.ResetKey, remediations.BreakGlassKey}
 
 func peoplesKeys() string {
 	return strings.Join(personsAnnotations, ", ") + ", and the label " + remediations.ExcludeLabel
 }
 
-// warning is what the user of an allowed change should know.
 type warning struct {
 	reason  Reason
 	message string
 }
 
-// warnings returns the warnings about an allowed change: what Drydock will do, or why Drydock will
-// ignore the change. Events report the same later.
+// What Drydock will do, or why it will ignore the change. Events report the same later.
 func warnings(c *remediations.Config, ch *Change, nodes func() []*corev1.Node, now time.Time) []warning {
 	var out []warning
 	add := func(reason Reason, format string, args ...any) {
@@ -78,8 +75,7 @@ func warnings(c *remediations.Config, ch *Change, nodes func() []*corev1.Node, n
 	return out
 }
 
-// uncordonsExhausted returns the warning that an uncordon does not end an exhausted repair, or an
-// empty text.
+// An uncordon does not end an exhausted repair.
 func uncordonsExhausted(c *remediations.Config, ch *Change) string {
 	if ch.Old == nil || ch.Exempt || ch.ofNode() || !ch.Old.Spec.Unschedulable || ch.New.Spec.Unschedulable {
 		return ""
@@ -99,8 +95,7 @@ func repairThere(n *corev1.Node, r *remediations.Record) string {
 	return fmt.Sprintf("the repair of node %s is %s; set this annotation only to the id of a running repair", n.Name, r.ID)
 }
 
-// requestWarning returns a warning if Drydock will refuse a person's request for a repair, or if
-// the request must wait. Otherwise both results are empty.
+// Both results are empty if the request will be carried out at once.
 func requestWarning(c *remediations.Config, n *corev1.Node, v string, nodes func() []*corev1.Node, now time.Time) (Reason, string) {
 	request, err := c.ParseRequest(v)
 	if err != nil {
@@ -122,9 +117,8 @@ func requestWarning(c *remediations.Config, n *corev1.Node, v string, nodes func
 	return "", ""
 }
 
-// The function waits returns why a person's request for a repair must wait for other repairs, or an
-// empty text. p is the policy that carries out the request. nodes returns all known Nodes. It is
-// called only if the first step is disruptive.
+// Why a person's request must wait for other repairs, or "". p is the policy that carries it out.
+// It is called only if the first step is disruptive.
 func waits(c *remediations.Config, p *remediations.Policy, n *corev1.Node, nodes func() []*corev1.Node, now time.Time) string {
 	s := &lifecycle.State{Config: c, Node: n}
 	step, _ := s.FirstStep(p, nil)
@@ -138,9 +132,8 @@ func waits(c *remediations.Config, p *remediations.Policy, n *corev1.Node, nodes
 	return f.AtLimit(c, n, c.ProviderAhead(p, step.Index, n), false)
 }
 
-// wouldCollide returns a warning for observe mode: the change would be denied in enforce mode,
-// because a repair of the node would be in flight now. It returns an empty text if enforce mode
-// would allow the change.
+// wouldCollide is for observe mode: in enforce mode the change would be denied, because a repair of
+// the node would be in flight now.
 func wouldCollide(c *remediations.Config, ch *Change) string {
 	if ch.Old == nil || ch.Exempt {
 		return ""
