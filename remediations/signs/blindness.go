@@ -5,27 +5,22 @@ import (
 	"time"
 )
 
-// Lease is one reading of a node's Lease object. The kubelet renews the Lease to show that the node
-// is alive.
+// Lease is one reading of a node's Lease, which the kubelet renews to show that the node is alive.
 type Lease struct {
-	// ReadAt is when the lease was read. RenewedAt is when the kubelet last renewed it.
+	// RenewedAt is when the kubelet last renewed the lease.
 	ReadAt, RenewedAt time.Time
-	// Duration is how long a renewal is valid.
-	Duration time.Duration
-	// StoodFrom is when this process first read the current renewal time. MovedFrom is when this
-	// process last read the previous renewal time. So the kubelet's last renewal came between
-	// MovedFrom and StoodFrom. Both are times of this process's clock. MovedFrom is zero if this
-	// process has never seen the renewal time change.
+	Duration          time.Duration
+	// By this process's clock: when it first read the current renewal time, and when it last read
+	// the previous one. The kubelet's last renewal came between the two. MovedFrom is zero if the
+	// renewal time was never seen to change.
 	StoodFrom, MovedFrom time.Time
-	// Unread is why the lease could not be read. It is empty if the lease was read, or if the node has
-	// no lease.
+	// Why the lease could not be read. Empty if it was read, or if the node has no lease.
 	Unread string
 }
 
-// After returns the lease l with the fields StoodFrom and MovedFrom. It compares l with was, an
-// earlier reading of the same lease. The renewal time comes from the node's clock, which may be
-// wrong. But a change of the renewal time always shows a renewal. Both readings must come from the
-// API server's store, not from a cache.
+// After returns l with the fields StoodFrom and MovedFrom, by comparison with an earlier reading of
+// the same lease. The renewal time comes from the node's clock, which may be wrong, but its change
+// always shows a renewal. Both readings must come from the API server's store, not from a cache.
 func (l Lease) After(was Lease) Lease {
 	switch {
 	case was.ReadAt.IsZero():
@@ -38,14 +33,13 @@ func (l Lease) After(was Lease) Lease {
 	return l
 }
 
-// Heartbeats is a count of the nodes' leases: of all leases, or of a random sample that has hardly
-// any stale lease. It helps to distinguish a broken connection to all nodes from broken nodes, and
-// a wrong clock of Drydock from silent kubelets.
+// Heartbeats is a count of the nodes' leases: of all, or of a random sample that has hardly any
+// stale lease. It distinguishes a broken connection to all nodes from broken nodes, and a wrong
+// clock of Drydock from silent kubelets.
 type Heartbeats struct {
 	ReadAt       time.Time
 	Nodes, Stale int
-	// Fleet is the number of all nodes if only a sample was counted. It is zero if all leases were
-	// counted.
+	// The number of all nodes if only a sample was counted, otherwise zero.
 	Fleet int
 }
 
@@ -55,8 +49,7 @@ type Heartbeats struct {
 const (
 	staleNodes   = 3
 	StalePercent = 60
-	// leaseAhead is how far a kubelet's clock may be ahead of Drydock's clock. Beyond that, the
-	// renewal time proves nothing.
+	// A renewal time further ahead of Drydock's clock proves nothing.
 	leaseAhead = time.Minute
 )
 
@@ -68,8 +61,7 @@ func (h *Heartbeats) Count(l Lease) {
 	}
 }
 
-// Blind returns why the leases show that Drydock cannot trust its view of the nodes, or an empty
-// text.
+// Blind returns why the leases show that the view of the nodes cannot be trusted, or "".
 func (h *Heartbeats) Blind() string {
 	if h == nil || h.Stale < staleNodes || h.Stale*100 < h.Nodes*StalePercent {
 		return ""
@@ -77,17 +69,16 @@ func (h *Heartbeats) Blind() string {
 	return fmt.Sprintf("%d of %d node leases are stale, so the connection to the nodes or Drydock's clock is at fault, and not the nodes", h.Stale, h.Nodes)
 }
 
-// Fresh reports whether the kubelet's last renewal was valid when the lease was read. There are two
-// proofs: the renewal time is recent by Drydock's clock, or Drydock saw it change within the
-// lease's duration. A renewal time far in the future is not a proof, because one of the two clocks
-// is wrong.
+// Fresh reports whether the kubelet's last renewal was valid when the lease was read: the renewal
+// time is recent by Drydock's clock, or was seen to change within the lease's duration. A renewal
+// time far in the future proves nothing, because one of the two clocks is wrong.
 func (l *Lease) Fresh() bool {
 	age := l.ReadAt.Sub(l.RenewedAt)
 	return (age <= l.Duration && age >= -leaseAhead) || l.ReadAt.Sub(l.MovedFrom) <= l.Duration
 }
 
-// Stands reports whether the kubelet has stopped renewing: the lease is not fresh, and Drydock has
-// read the same renewal time for longer than the lease's duration.
+// Stands reports whether the kubelet has stopped renewing: the lease is not fresh, and the same
+// renewal time has been read for longer than the lease's duration.
 func (l *Lease) Stands() bool {
 	return !l.Fresh() && !l.StoodFrom.IsZero() && l.ReadAt.Sub(l.StoodFrom) > l.Duration
 }

@@ -12,16 +12,16 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// GPUCountLabel is the label with the number of GPUs that the machine has now. The node may offer
-// fewer to pods. If the machine loses a GPU, the label's number also falls. So the record of a
-// repair keeps the number from before the fault.
+// GPUCountLabel has the number of GPUs that the machine has now. The node may offer fewer to pods.
+// If the machine loses a GPU, this number also falls, so the record of a repair keeps the number
+// from before the fault.
 const GPUCountLabel = "nvidia.com/gpu.count"
 
-// maxGPUs is more GPUs than any machine has. A label with a larger number is ignored.
+// More GPUs than any machine has. A label with a larger number is ignored.
 const maxGPUs = 1024
 
-// ExpectedGPUs returns the number in the label GPUCountLabel. ok is false if there is no label, or
-// if its value is not a number from 1 to maxGPUs. That is missing data, and not a fault.
+// ExpectedGPUs returns the number in the label GPUCountLabel. If ok is false, the number is missing
+// or not from 1 to maxGPUs, which is missing data, and not a fault.
 func ExpectedGPUs(n *corev1.Node) (int, bool) {
 	label, ok := n.Labels[GPUCountLabel]
 	if !ok {
@@ -34,10 +34,9 @@ func ExpectedGPUs(n *corev1.Node) (int, bool) {
 	return count, true
 }
 
-// GPUMark returns what shows that the node has GPUs or had them, as a phrase for messages: a label
-// or a resource of NVIDIA. It is empty if nothing shows this. A node that lost its label
-// GPUCountLabel still has other labels of the GPU operator, or offers a resource of that vendor,
-// possibly with the number 0.
+// GPUMark returns which label or resource of NVIDIA shows that the node has or had GPUs, as a
+// phrase for messages, or "". A node that lost its label GPUCountLabel still has other labels of
+// the GPU operator, or offers a resource, possibly with the number 0.
 func GPUMark(n *corev1.Node) string {
 	for name := range n.Labels {
 		if GPUResource(name) {
@@ -53,8 +52,8 @@ func GPUMark(n *corev1.Node) string {
 }
 
 // LabelsOf returns the labels of a node for a selector. If the node lost GPUCountLabel, but
-// something else shows that it has GPUs, the result has this label with an empty value. Without it,
-// a policy for other nodes would select the GPU node, and such a policy waits less.
+// something else shows that it has GPUs, the label is there with an empty value. Otherwise a policy
+// for other nodes would select it, and such a policy waits less.
 func LabelsOf(n *corev1.Node) k8slabels.Labels { return gpuLabels{k8slabels.Set(n.Labels), n} }
 
 type gpuLabels struct {
@@ -88,9 +87,9 @@ const (
 	migState       = "nvidia.com/mig.config.state"
 )
 
-// gpusSay compares the number of GPUs that the node offers with the number in its label. If GPUs
-// are partitioned or shared, the node offers them under other names, or offers each one several
-// times. Then the numbers cannot be compared, and the answer is Unknown.
+// gpusSay compares the number of GPUs that the node offers with its label. Partitioned or shared
+// GPUs have other names, or are offered several times each. Then the numbers cannot be compared,
+// and the answer is Unknown.
 func gpusSay(n *corev1.Node) Testimony {
 	expected, ok := ExpectedGPUs(n)
 	if !ok {
@@ -115,18 +114,16 @@ func gpusSay(n *corev1.Node) Testimony {
 }
 
 // PromisedGPUs returns how many GPUs the node should offer under all names that the alert about
-// GPUs counts: nvidia.com/gpu, and the names of shared GPUs and MIG devices. ok is false if the
-// number is unknown.
+// GPUs counts: nvidia.com/gpu, shared GPUs and MIG devices. ok is false if the number is unknown.
 func PromisedGPUs(n *corev1.Node) (int, bool) {
 	count, ok := ExpectedGPUs(n)
 	return count, ok && (len(n.Status.Allocatable) == 0 || elsewhere(n) == "")
 }
 
 // WholeGPUs returns how many GPUs the machine has according to the label. ok is false if the number
-// is unknown, or if it may fall without a fault. This is so if the GPUs are partitioned, shared or
-// offered under other names. With MIG's strategy "single" the label counts partitions. WholeGPUs
-// does not use the number that the node offers: time slices multiply this number, and the label
-// that shows time slices may be set later.
+// is unknown or may fall without a fault: the GPUs are partitioned, shared or offered under other
+// names. With MIG's strategy "single" the label counts partitions. The number that the node offers
+// is not used: time slices multiply it, and the label that shows them may be set later.
 func WholeGPUs(n *corev1.Node) (int, bool) {
 	count, ok := ExpectedGPUs(n)
 	if !ok || strings.Contains(n.Labels[gpuProduct], migProduct) || sharedGPUs(n) != "" || elsewhere(n) != "" {
@@ -135,17 +132,16 @@ func WholeGPUs(n *corev1.Node) (int, bool) {
 	return count, true
 }
 
-// LostGPUs compares the number in the label now (count) with had, the number of GPUs before the
-// machine's fault. lost is true if count is lower than had. It is false if the two numbers cannot
-// be compared.
+// LostGPUs compares the number in the label now (count) with had, the number before the fault. lost
+// is false if the two cannot be compared.
 func LostGPUs(n *corev1.Node, had int) (count int, lost bool) {
 	count, ok := ExpectedGPUs(n)
 	return count, ok && count < had && sharedGPUs(n) == "" && elsewhere(n) == ""
 }
 
-// elsewhere returns why the node correctly does not offer nvidia.com/gpu, or an empty text. For
-// example, the GPUs are for virtual machines. A kubelet keeps a resource that it once offered, with
-// the number 0. So a node without the resource has never offered it.
+// Why the node correctly does not offer nvidia.com/gpu, for example for virtual machines, or "". A
+// kubelet keeps a resource that it once offered, with the number 0, so a node without the resource
+// has never offered it.
 func elsewhere(n *corev1.Node) string {
 	switch v := n.Labels[workloadConfig]; v {
 	case "", "container":
@@ -167,8 +163,7 @@ func elsewhere(n *corev1.Node) string {
 	return "the node has never offered " + string(gpuResource) + "; DRA or a device plugin for virtual machines may offer them under other names"
 }
 
-// sharedGPUs returns how the node's GPUs are partitioned or shared, or an empty text if they are
-// not.
+// How the node's GPUs are partitioned or shared, or "".
 func sharedGPUs(n *corev1.Node) string {
 	if n.Labels[migStrategy] == "mixed" {
 		return "the label " + migStrategy + " is mixed"

@@ -10,8 +10,7 @@ const (
 	NetworkMissing  = "NetworkMissing"
 	GPUCountMatch   = "GPUCountMatch"
 	GPUCountUnknown = "GPUCountUnknown"
-	// GPUCountMismatch means that the node offers only some of its GPUs. NoAllocatableGPU means that
-	// it offers none.
+	// The node offers only some of its GPUs, or none of them.
 	GPUCountMismatch = "GPUCountMismatch"
 	NoAllocatableGPU = "NoAllocatableGPU"
 	NonGPUNode       = "NonGPUNode"
@@ -19,8 +18,8 @@ const (
 	DaemonSetMissing = "DaemonSetMissing"
 )
 
-// Reasons lists all values of Testimony.Reason, for the documentation. If the answer of a sign
-// needs no further reason, the answer itself is the reason.
+// Reasons lists all values of Testimony.Reason. If the answer needs no further reason, it is the
+// reason itself.
 var Reasons = []string{
 	string(Ill), string(Well), string(Unknown), NodeReady, NodeNotReady, NodeUnknown, NetworkMissing, GPUCountMatch, GPUCountMismatch, NoAllocatableGPU, NonGPUNode,
 	GPUCountUnknown, PodMissing, DaemonSetMissing,
@@ -32,7 +31,7 @@ type Said struct {
 	Testimony
 }
 
-// Label returns the sign's name in metrics: its kind, or the type of its condition.
+// Label returns the sign's name in metrics.
 func (s Sign) Label() string {
 	if s.Kind == Condition {
 		return s.Name

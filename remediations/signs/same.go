@@ -9,7 +9,7 @@ import (
 )
 
 // Same reports whether two versions of a Node are equal in everything that the cache keeps, apart
-// from annotations. A heartbeat of the kubelet is not a difference.
+// from annotations and heartbeats.
 func Same(a, b *corev1.Node) bool {
 	return a.UID == b.UID && a.CreationTimestamp.Equal(&b.CreationTimestamp) &&
 		(a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) && maps.Equal(a.Labels, b.Labels) &&
@@ -19,9 +19,9 @@ func Same(a, b *corev1.Node) bool {
 		slices.EqualFunc(a.Status.Conditions, b.Status.Conditions, sameCondition) && maps.EqualFunc(Offered(a), Offered(b), sameQuantity)
 }
 
-// NotBefore reports whether each condition of the Node has the same heartbeat time as in the
-// earlier version, or a later one. After a restore of the API server's store, heartbeat times go
-// back, and a condition may then be too old to count.
+// NotBefore reports whether no condition's heartbeat is older than in the earlier version. After a
+// restore of the API server's store, heartbeats go back, and a condition may then be too old to
+// count.
 func NotBefore(n, earlier *corev1.Node) bool {
 	for i, c := range n.Status.Conditions {
 		if i < len(earlier.Status.Conditions) && c.LastHeartbeatTime.Before(&earlier.Status.Conditions[i].LastHeartbeatTime) {
@@ -41,8 +41,8 @@ func sameCondition(a, b corev1.NodeCondition) bool {
 
 func sameQuantity(a, b resource.Quantity) bool { return a.Cmp(b) == 0 }
 
-// Offered returns the GPU resources and the CPUs that a GPU node offers. The number of CPUs shows
-// whether the node reports its resources at all. Offered returns nil if the node has no GPUs.
+// Offered returns the GPU resources and the CPUs that a GPU node offers, or nil without GPUs. The
+// CPUs show whether the node reports its resources at all.
 func Offered(n *corev1.Node) corev1.ResourceList {
 	_, gpus := n.Labels[GPUCountLabel]
 	var out corev1.ResourceList

@@ -1,8 +1,7 @@
 package signs
 
-// Sampling configures the random sample of a fleet's leases. A fleet with fewer than From nodes is
-// not sampled. Size is the number of leases in a sample. If at most Stale leases of the sample are
-// stale, Drydock can trust its view of the nodes.
+// Sampling configures the random sample of a fleet's leases, in fleets of at least From nodes. If
+// at most Stale of Size leases are stale, the view of the nodes can be trusted.
 type Sampling struct{ From, Size, Stale int }
 
 // LeaseSampling is the sampling in use. It makes the first decision after a quiet time cost the
@@ -15,9 +14,8 @@ type Sampling struct{ From, Size, Stale int }
 // Below 1,000 nodes a list of all leases costs the API server no more than the sample does.
 var LeaseSampling = Sampling{From: 1000, Size: 32, Stale: 2}
 
-// Sample returns Size distinct random numbers below n. Each set of numbers has the same
-// probability. below returns a random number below its argument. The result is nil if a fleet of n
-// nodes is not sampled.
+// Sample returns Size distinct random numbers below n, or nil if a fleet of n nodes is not sampled.
+// below returns a random number below its argument.
 func (s Sampling) Sample(n int, below func(n int) int) []int {
 	if n < s.From || n <= s.Size || below == nil {
 		return nil
@@ -37,8 +35,8 @@ func (s Sampling) Sample(n int, below func(n int) int) []int {
 }
 
 // Count counts the leases of the sampled nodes. A node without a lease counts as stale, because
-// missing data must not make the fleet look better. Count returns nil if the sample proves nothing,
-// because too many of its leases are stale. All leases must be listed then.
+// missing data must not make the fleet look better. Nil means that too many are stale, so the
+// sample proves nothing and all leases must be listed.
 func (s Sampling) Count(nodes []string, leases map[string]Lease, fleet int) *Heartbeats {
 	h := &Heartbeats{Fleet: fleet}
 	for _, n := range nodes {

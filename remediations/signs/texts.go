@@ -9,13 +9,13 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// Texts select a condition by its reason and its message. A nil Texts selects every condition. A
-// condition that is not selected is missing data: it shows neither a fault nor a cure.
+// Texts select a condition by its reason and its message. Nil selects every condition. A condition
+// that is not selected is missing data: it shows neither a fault nor a cure.
 type Texts struct {
 	Reason, ReasonNot, Message, MessageNot *regexp.Regexp
 }
 
-// against returns why the condition is not selected, or an empty text.
+// Why the condition is not selected, or "".
 func (t *Texts) against(c corev1.NodeCondition) string {
 	if t == nil {
 		return ""

@@ -13,12 +13,11 @@ import (
 // Witness is what a node itself must show before Drydock may disrupt it for an alert. An alert
 // alone can be forged, stale, or computed from forged metrics.
 type Witness struct {
-	// None means that the policy needs no sign of the node: it acts on the alert alone.
+	// The policy acts on the alert alone.
 	None bool
-	// Signs are what Drydock checks on the node. Before a step, at least one sign must be Ill. For a
-	// cure, all signs must be Well.
+	// Before a step, at least one sign must be Ill. For a cure, all signs must be Well.
 	Signs []Sign
-	// Network is the DaemonSet of the cluster's network, as namespace/name. It may be empty.
+	// The DaemonSet of the cluster's network, as namespace/name. It may be empty.
 	Network string
 }
 
@@ -34,21 +33,20 @@ const (
 	NotRunning   Kind = "provider"
 )
 
-// Sign is one entry of a witness: one thing on or about the node that Drydock checks.
+// Sign is one thing on or about the node that is checked.
 type Sign struct {
 	Kind Kind
-	// Name is the type of the condition, or the DaemonSet as namespace/name. Status is the status
-	// of the condition.
+	// Name is the type of the condition, or the DaemonSet as namespace/name. Status is the
+	// condition's.
 	Name, Status string
-	// From is the key of the configuration that names the DaemonSet. It is set if the policy does not
-	// name the DaemonSet itself.
+	// The key of the configuration that names the DaemonSet, if the policy itself does not.
 	From string
-	// Network is the DaemonSet of the cluster's network, as namespace/name. It may be empty.
+	// The DaemonSet of the cluster's network, as namespace/name. It may be empty.
 	Network string
-	// StaleAfter is how old a condition may be, counted from its last heartbeat. An older condition
-	// counts as missing data. If StaleAfter is zero, a condition counts at any age.
+	// A condition whose last heartbeat is older counts as missing data. Zero means that a condition
+	// counts at any age.
 	StaleAfter time.Duration
-	// Texts select the condition by its reason and message. If Texts is nil, every condition counts.
+	// Nil means that every condition counts.
 	Texts *Texts
 }
 
@@ -66,19 +64,17 @@ const (
 // Testimony is the answer of one sign, with details.
 type Testimony struct {
 	Answer Answer
-	// Saw is what was observed, as a part of a sentence, for example "Ready is True since
-	// 2026-03-04T12:00:00Z".
+	// A part of a sentence, for example "Ready is True since 2026-03-04T12:00:00Z".
 	Saw string
-	// Reason distinguishes answers of one kind of sign, for metrics: one of Reasons. It is empty if
-	// the answer itself is enough.
+	// For metrics: one of Reasons. Empty if the answer itself is enough.
 	Reason string
-	// At is when the sign was read outside of the Node. It is zero if the sign is a part of the
-	// Node, for example a condition.
+	// When the sign was read outside of the Node. Zero for a part of the Node, for example a
+	// condition.
 	At time.Time
 }
 
-// Whole returns the signs of the witness, with NotReady added if the witness does not have it. A
-// node that is not Ready after a step is ill for every policy.
+// Whole returns the signs of the witness and always NotReady: a node that is not Ready after a step
+// is ill for every policy.
 func (w *Witness) Whole() []Sign {
 	if slices.ContainsFunc(w.Signs, func(s Sign) bool { return s.Kind == NotReady }) {
 		return w.Signs
@@ -86,7 +82,7 @@ func (w *Witness) Whole() []Sign {
 	return append(slices.Clone(w.Signs), Sign{Kind: NotReady, Network: w.Network})
 }
 
-// onNode reports whether the sign is a part of the Node, so that Drydock reads nothing else for it.
+// Nothing else than the Node must be read for the sign.
 func (s Sign) onNode() bool {
 	switch s.Kind {
 	case NotReady, Condition, MissingGPUs:
@@ -96,7 +92,7 @@ func (s Sign) onNode() bool {
 	return s.Kind == DaemonSetPod && s.Name == "" // without the name of a DaemonSet there is nothing to read
 }
 
-// ask returns the Node's answer for the sign. If now is zero, a condition counts at any age.
+// ask counts a condition at any age if now is zero.
 func (s Sign) ask(n *corev1.Node, now time.Time) Testimony {
 	switch s.Kind {
 	case NotReady:
@@ -140,8 +136,8 @@ func (s Sign) askCondition(n *corev1.Node, now time.Time) Testimony {
 	return t
 }
 
-// StaleFrom returns when the first condition among the asked signs becomes too old to count. It
-// returns zero if no condition can become too old. It ignores conditions that are already too old.
+// StaleFrom returns when the first condition among the asked signs becomes too old to count. Zero
+// means never. Conditions that are already too old do not matter.
 func StaleFrom(asked []Sign, n *corev1.Node, now time.Time) (first time.Time) {
 	for _, s := range asked {
 		if s.Kind != Condition || s.StaleAfter == 0 {
@@ -186,9 +182,9 @@ func conditionSays(n *corev1.Node, kind corev1.NodeConditionType, judge func(cor
 	return Testimony{Answer: judge(c.Status), Saw: fmt.Sprintf("%s is %s%s", kind, c.Status, since)}
 }
 
-// LeaseSays returns the answer of a lease that Drydock has just read. A fresh lease is Well. A
-// lease is Ill only if Drydock has read the same renewal time for longer than the lease's duration.
-// Until then a lease that is not fresh is Unknown.
+// LeaseSays returns the answer of a lease that was just read. It is Ill only if the same renewal
+// time has been read for longer than the lease's duration. Until then a lease that is not fresh is
+// Unknown.
 func LeaseSays(l Lease) Testimony {
 	t := Testimony{Answer: Well, At: l.ReadAt, Saw: "the lease of the node was renewed at " + l.RenewedAt.UTC().Format(time.RFC3339)}
 	switch {
@@ -211,22 +207,20 @@ func LeaseSays(l Lease) Testimony {
 	return t
 }
 
-// weighed is the combined answer of the signs of a witness.
 type weighed struct {
-	// Ill means that at least one sign is Ill. Well means that every sign is Well. Unread means that
-	// at least one sign must still be read.
+	// Ill means that at least one sign is Ill. Well means that every sign is Well. Unread means
+	// that at least one sign must still be read.
 	Ill, Well, Unread bool
 	Saw               []string
 	// Said are the answers of the signs that were read.
 	Said []Said
-	// Oldest is the time of the oldest reading outside of the Node. It is zero if no sign was read
-	// there.
+	// The oldest reading outside of the Node. Zero if no sign was read there.
 	Oldest time.Time
 }
 
-// counted returns the signs that count for the Node. An agent may set only some of the conditions
-// that a policy names, and a condition that it never sets is not a fault. So if the Node has at
-// least one of these conditions, counted leaves out the signs for conditions that the Node lacks.
+// An agent may set only some of the conditions that a policy names, and a condition that it never
+// sets is not a fault. So if the Node has at least one of these conditions, the ones that it lacks
+// do not count.
 func counted(signs []Sign, n *corev1.Node) []Sign {
 	absent := func(s Sign) bool {
 		return s.Kind == Condition && conditionOf(n, corev1.NodeConditionType(s.Name)) == nil
@@ -238,9 +232,9 @@ func counted(signs []Sign, n *corev1.Node) []Sign {
 	return slices.DeleteFunc(slices.Clone(signs), absent)
 }
 
-// IllSince returns what the first sign saw that has been Ill without interruption since before at.
-// It returns an empty text if there is no such sign. Only a condition of the Node has the time of
-// its last change, so IllSince ignores all other signs.
+// IllSince returns what the first sign saw that has been Ill without interruption since before at,
+// or "". Only a condition of the Node has the time of its last change, so all other signs are
+// ignored.
 func IllSince(asked []Sign, n *corev1.Node, at time.Time) string {
 	for _, s := range asked {
 		kind := corev1.NodeConditionType(s.Name)
@@ -260,7 +254,6 @@ func IllSince(asked []Sign, n *corev1.Node, at time.Time) string {
 	return ""
 }
 
-// conditionOf returns the node's condition of that type, or nil.
 func conditionOf(n *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeCondition {
 	for i := range n.Status.Conditions {
 		if n.Status.Conditions[i].Type == kind {
@@ -270,9 +263,9 @@ func conditionOf(n *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeCond
 	return nil
 }
 
-// Weigh combines the answers of the signs about the Node n. read has the signs that Drydock read
-// outside of the Node. A reading from before the time since counts as not read. If now is zero, a
-// condition counts at any age.
+// Weigh combines the answers of the signs about the Node n. read has those from outside of the
+// Node. A reading from before since counts as not read. If now is zero, a condition counts at any
+// age.
 func Weigh(signs []Sign, n *corev1.Node, read map[Sign]Testimony, since, now time.Time) weighed {
 	w := weighed{Well: true}
 	for _, s := range counted(signs, n) {
