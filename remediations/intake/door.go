@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// errNoNodes is the error of Record while the Door has no Intake. Alertmanager then repeats its
-// post, and the leader's poll brings the alerts that Alertmanager does not post again.
+// Alertmanager then repeats its post, and the leader's poll brings the alerts that it does not post
+// again.
 var errNoNodes = errors.New("no Node can be written: the API server does not answer, or Drydock has not read all Nodes yet")
 
-// Door passes alerts to an Intake, once Open has set one. It has no Intake until the cache of Nodes
-// is filled, and while the API server does not answer.
+// Door passes alerts to an Intake, once Open has set one: the cache of Nodes is filled, and the API
+// server answers.
 type Door struct{ intake atomic.Pointer[Intake] }
 
 // Open sets the Intake that writes alerts from now on. After Close, Record returns an error.

@@ -22,11 +22,10 @@ import (
 // alert write the same annotation.
 type Intake struct {
 	Config *remediations.Config
-	// Writer writes the alerts' annotations on the Nodes.
 	Writer Writer
-	// Charge returns why this installation is not in charge of the cluster, or an empty text if it is.
-	// another is true if another installation is in charge. An installation that is not in charge
-	// writes nothing. If Charge is nil, there is only one installation.
+	// Why this installation is not in charge of the cluster, or "" if it is. An installation that
+	// is not in charge writes nothing. another is true if another one is in charge. Nil means that
+	// there is only one installation.
 	Charge func() (why string, another bool)
 	// Node returns the cached Node with exactly that name, or nil if there is none.
 	Node func(name string) *corev1.Node
@@ -34,30 +33,29 @@ type Intake struct {
 	// without a carrier is not configured, so no node is found for its alerts.
 	Carriers map[remediations.Kind]Carrier
 	Now      func() time.Time
-	// Room counts alerts that the cache does not show yet. If Room is nil, one post may put more
-	// alerts on a Node than the limit allows.
+	// Counts alerts that the cache does not show yet. If it is nil, one post may put more alerts on
+	// a Node than the limit allows.
 	Room *Room
-	// Expected is called before a firing alert of a post is written. It must not block. May be nil.
+	// Called before a firing alert of a post is written. It must not block. May be nil.
 	Expected func()
-	// Ended is called when the alert of a repair in flight has ended. It must not block. It may be
-	// nil.
+	// Called when the alert of a repair in flight has ended. It must not block. May be nil.
 	Ended func()
-	// Full is called with the node that had no room for one more alert of a post. May be nil.
+	// Called with the node that had no room for one more alert of a post. May be nil.
 	Full func(node string)
-	// Arrived is called each time that the self-test's alert arrives. It must not block.
+	// Called each time that the self-test's alert arrives. It must not block.
 	Arrived func()
 	Log     logr.Logger
 }
 
-// Writer writes annotations on a Node, directly or through a queue. It writes only if the Node's
-// UID is still the same. A nil value removes the key. ErrGone means that the Node no longer exists.
+// Writer writes annotations on a Node, directly or through a queue, if its UID is still the same. A
+// nil value removes the key. ErrGone means that the Node no longer exists.
 type Writer interface {
 	// Put waits for a place in the queue until ctx ends.
 	Put(ctx context.Context, n *corev1.Node, annotations map[string]*string) error
 	// Offer does not wait. It returns false if the queue has no place now.
 	Offer(n *corev1.Node, annotations map[string]*string) (taken bool, err error)
-	// Waiting returns the value that the key will have when the queue is written; nil means that the
-	// key will be removed. ok is false if no write of this key is queued.
+	// Waiting returns the value that the key will have when the queue is written, or nil if it will
+	// be removed. ok is false if no write of this key is queued.
 	Waiting(n *corev1.Node, key string) (value *string, ok bool)
 }
 
@@ -130,8 +128,8 @@ func (i Intake) record(ctx context.Context, labels map[string]string, status str
 	return result, err
 }
 
-// Adopt stores an alert from a poll in the annotations of its Node. engine.Options.Adopt is this
-// function. Adopt does not wait. If the result is not Taken, a later poll tries again.
+// Adopt stores an alert from a poll on its Node (engine.Options.Adopt). It does not wait. If the
+// result is not Taken, a later poll tries again.
 func (i Intake) Adopt(n *corev1.Node, a remediations.Alert) (remediations.Alert, Result) {
 	a, result, err := i.Take(context.Background(), n, a, Poll)
 	if err != nil {
@@ -141,8 +139,7 @@ func (i Intake) Adopt(n *corev1.Node, a remediations.Alert) (remediations.Alert,
 }
 
 // Take puts the alert on its Node. It returns the alert, with the facts that the Node already had
-// about it (see Alert.SeenSince). If no write is needed, Take returns a result and no error. An
-// error means that the alert was neither written nor queued.
+// about it (see Alert.SeenSince). An error means that the alert was neither written nor queued.
 func (i Intake) Take(ctx context.Context, n *corev1.Node, a remediations.Alert, from Source) (remediations.Alert, Result, error) {
 	if i.Charge != nil {
 		switch why, another := i.Charge(); {
@@ -171,10 +168,9 @@ func (i Intake) Take(ctx context.Context, n *corev1.Node, a remediations.Alert, 
 	case read && lateEnd(a, old):
 		return a, Unchanged, nil
 	case a.Status == remediations.StatusResolved && i.Config.Registry.Ends(n, a.Fingerprint):
-		// A repair in flight queries Alertmanager itself, and removes the alert from the Node when
-		// the repair ends. So the resolved alert need not be written on the Node. Ended wakes the
-		// engine if this replica leads. If another replica leads, the next poll of that replica
-		// shows that the alert has ended.
+		// A repair in flight asks Alertmanager itself, and removes the alert from the Node when it
+		// ends. So the resolved alert need not be written. Ended wakes the engine if this replica
+		// leads. The poll of another leader shows that the alert has ended.
 		if i.Ended != nil {
 			i.Ended()
 		}
@@ -196,8 +192,8 @@ func (i Intake) Take(ctx context.Context, n *corev1.Node, a remediations.Alert, 
 	return a, Accepted, nil
 }
 
-// write hands the annotations to the Writer. A post waits for a place in the queue. A poll does not
-// wait, because it runs in the engine's loop and the next poll brings the alert again.
+// A post waits for a place in the queue. A poll does not, because it runs in the engine's loop and
+// the next poll brings the alert again.
 func (i Intake) write(ctx context.Context, n *corev1.Node, annotations map[string]*string, status string, from Source) error {
 	if from == Post {
 		if i.Expected != nil && status == remediations.StatusFiring {
@@ -212,15 +208,14 @@ func (i Intake) write(ctx context.Context, n *corev1.Node, annotations map[strin
 	return err
 }
 
-// lateEnd reports whether a, the resolved alert, is older than old, the alert that fires again
-// since then. A slow Alertmanager replica can deliver the end of the earlier alert too late.
+// The resolved alert a is older than old, which fires again since then: a slow Alertmanager replica
+// can deliver the end of the earlier alert too late.
 func lateEnd(a, old remediations.Alert) bool {
 	return a.Status == remediations.StatusResolved && old.Status == remediations.StatusFiring && a.StartsAt.Before(old.StartsAt)
 }
 
-// writing returns the annotations that put the alert on its Node and remove the alerts in drop, to
-// make room. The write requires the Node's UID but not its resourceVersion: each alert has its own
-// key, so writers never overwrite each other.
+// The annotations remove the alerts in drop, to make room. The write requires the Node's UID but
+// not its resourceVersion: each alert has its own key, so writers never overwrite each other.
 func writing(a remediations.Alert, drop []string) map[string]*string {
 	encoded := a.Encode()
 	annotations := map[string]*string{a.Key(): &encoded}
@@ -230,9 +225,8 @@ func writing(a remediations.Alert, drop []string) map[string]*string {
 	return annotations
 }
 
-// The function there returns the value of the annotation key on the Node. known is false if the
-// Node does not have the key. If a write of the key is queued, waits is true, and the function
-// returns the value after that write.
+// known is false if the Node does not have the key. If a write of the key is queued, waits is true,
+// and the value is the one after that write.
 func (i Intake) there(n *corev1.Node, key string) (value string, known, waits bool) {
 	waiting, waits := i.Writer.Waiting(n, key)
 	switch {

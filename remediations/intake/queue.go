@@ -22,20 +22,18 @@ import (
 )
 
 const (
-	// maxQueued bounds the accepted alerts that are not on their Nodes yet. It is more than one for
-	// each node of a cluster with 5,000 nodes. An alert takes about 1.5 KB, at most 6 KB. If the
-	// process dies, queued alerts are lost. The leader's poll of Alertmanager then queues those that
-	// are still active.
+	// Accepted alerts that are not on their Nodes yet: more than one for each node of a cluster
+	// with 5,000 nodes. An alert takes about 1.5 KB, at most 6 KB. If the process dies, they are
+	// lost, and the leader's poll of Alertmanager brings back those that are still active.
 	maxQueued = 8192
-	// writesAtOnce is how many writes run at the same time. This is enough to keep an API server busy.
-	// More writes would only wait at the API server, ahead of a repair's writes and of the leader's
-	// Lease.
+	// Enough to keep an API server busy. More would only wait there, ahead of a repair's writes and
+	// of the leader's Lease.
 	writesAtOnce = 16
-	// againFirst is the wait before the first retry of a failed write. The wait doubles with each
-	// retry, up to againLongest.
+	// The wait before the first retry of a failed write. It doubles with each retry, up to
+	// againLongest.
 	againFirst   = time.Second
 	againLongest = 30 * time.Second
-	// drainFor is how long the queue still writes when the process stops.
+	// How long the queue still writes when the process stops.
 	drainFor = 6 * time.Second
 )
 
@@ -48,13 +46,13 @@ var errStopping = errors.New("this Drydock replica is stopping and accepts no mo
 // ErrGone means that the Node with the expected UID does not exist any more.
 var ErrGone = errors.New("the Node is gone, or another Node has its name")
 
-// AnnotationWriter writes annotations on the Node of that name if its UID matches. A nil value
-// removes the key. It returns ErrGone if there is no such Node.
+// AnnotationWriter writes annotations on the Node of that name if its UID matches, or returns
+// ErrGone. A nil value removes the key.
 type AnnotationWriter func(ctx context.Context, name string, uid types.UID, annotations map[string]*string) error
 
 // Queue holds the alerts that were accepted and are not on their Nodes yet. All queued alerts of
-// one Node become one write, with the newest state of each alert. Queue is safe for concurrent use,
-// and implements manager.Runnable.
+// one Node become one write, with the newest state of each. It is safe for concurrent use, and a
+// manager.Runnable.
 type Queue struct {
 	write  AnnotationWriter
 	clock  clock.WithDelayedExecution
@@ -69,22 +67,19 @@ type Queue struct {
 	stop  chan struct{}
 }
 
-// nodeKey identifies one Node. A later Node of the same name has another UID.
+// A later Node of the same name has another UID.
 type nodeKey struct {
 	name string
 	uid  types.UID
 }
 
-// queued has the annotations that are queued for one Node. A nil value removes the key.
 type queued struct {
-	// waiting has the annotations for the next write. writing has the annotations of the write in
-	// progress.
+	// For the next write, and of the write in progress. A nil value removes the key.
 	waiting, writing map[string]*string
-	// alerts are the keys in waiting that count against maxQueued. held is the same number for the
-	// keys in writing.
+	// The keys in waiting that count against maxQueued. held is their number in writing.
 	alerts map[string]bool
 	held   int
-	// due is true while the node is in the channel ready, is being written, or waits for a retry.
+	// The node is in the channel ready, is being written, or waits for a retry.
 	due   bool
 	again time.Duration
 }
@@ -111,8 +106,7 @@ func NewQueue(write AnnotationWriter, c clock.WithDelayedExecution, reg promethe
 }
 
 // Put queues the annotations of one alert: its value under its key, and nil for each key that must
-// be removed to make room on the Node. It waits for a place in the queue until ctx ends. It
-// implements Writer.
+// be removed to make room. It waits for a place in the queue until ctx ends.
 func (q *Queue) Put(ctx context.Context, n *corev1.Node, annotations map[string]*string) error {
 	if taken, err := q.Offer(n, annotations); taken || err != nil {
 		return err
@@ -148,8 +142,7 @@ func (q *Queue) Offer(n *corev1.Node, annotations map[string]*string) (taken boo
 	return q.merge(of, key, annotations, true), nil
 }
 
-// alertIn returns the annotation key of the alert. It is the only key with a value: the other keys
-// are to be removed.
+// The alert's key is the only one with a value: the others are to be removed.
 func alertIn(annotations map[string]*string) (key string) {
 	for k, v := range annotations {
 		if v != nil {
@@ -159,9 +152,8 @@ func alertIn(annotations map[string]*string) (key string) {
 	return key
 }
 
-// merge adds the annotations to those queued for the Node. key is the alert's annotation key.
 // placed means that the caller has reserved one of the maxQueued places for the alert. merge
-// returns false if the alert needs a place and the caller has not reserved one.
+// returns false if the alert needs a place and has none.
 func (q *Queue) merge(of nodeKey, key string, annotations map[string]*string, placed bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -186,8 +178,8 @@ func (q *Queue) merge(of nodeKey, key string, annotations map[string]*string, pl
 	return true
 }
 
-// Waiting returns the value that the key will have when the queue is written; nil means that the
-// key will be removed. ok is false if no write of this key is queued.
+// Waiting returns the value that the key will have when the queue is written, or nil if it will be
+// removed. ok is false if no write of this key is queued.
 func (q *Queue) Waiting(n *corev1.Node, key string) (value *string, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -233,7 +225,7 @@ func (q *Queue) Start(ctx context.Context) error {
 	return nil
 }
 
-// work writes the ready Nodes one after the other, and sends on written after each.
+// work sends on written after each Node.
 func (q *Queue) work(ctx context.Context, written chan<- struct{}) {
 	for {
 		select {
@@ -249,7 +241,6 @@ func (q *Queue) work(ctx context.Context, written chan<- struct{}) {
 	}
 }
 
-// node writes all queued alerts of one Node.
 func (q *Queue) node(ctx context.Context, of nodeKey) {
 	q.mu.Lock()
 	w := q.nodes[of]
@@ -293,10 +284,9 @@ func (q *Queue) node(ctx context.Context, of nodeKey) {
 	delete(q.nodes, of)
 }
 
-// shed drops the newer half of the alerts in a write that the API server refused as invalid. The
-// Node has no room for these alerts: all of its annotations together may take 256 KiB. Without
-// shed, the API server would refuse the same write again and again. The leader's next poll of
-// Alertmanager brings back the dropped alerts that are active.
+// shed drops the newer half of the alerts in a write that the API server refused as invalid: all
+// annotations of a Node together may take 256 KiB. Otherwise the same write would be refused again
+// and again. The leader's next poll of Alertmanager brings back the dropped alerts that are active.
 func (q *Queue) shed(of nodeKey, w *queued, annotations map[string]*string, alerts map[string]bool, err error) {
 	since := map[string]time.Time{}
 	for key := range alerts {
@@ -318,8 +308,7 @@ func (q *Queue) shed(of nodeKey, w *queued, annotations map[string]*string, aler
 	q.log.Error(err, "alerts were dropped because their Node has no room for them; the leader's next poll of Alertmanager brings those that are active", "node", of.name, "alerts", (len(newest)+1)/2)
 }
 
-// back queues a failed write again, for a retry after a while. Values that were queued meanwhile
-// are newer, and replace the values of the failed write.
+// Values that were queued meanwhile are newer, and replace those of the failed write.
 func (q *Queue) back(of nodeKey, w *queued, annotations map[string]*string, alerts map[string]bool) {
 	for key := range alerts {
 		if w.alerts[key] {

@@ -8,24 +8,20 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Recorder puts one alert of a post on its Node, or returns why the alert cannot be used.
-//
-// Record is called concurrently, for up to 16 alerts of a post and for several posts. It receives
-// the same alert again whenever Alertmanager repeats it. It must return soon after ctx ends. An
-// error means that the alert is usable but was not accepted: the receiver answers 503, and
-// Alertmanager sends the post again. A result means that the alert need not come again.
+// Recorder puts one alert of a post on its Node, or returns why it cannot be used. Record is called
+// concurrently, and again with the same alert whenever Alertmanager repeats it. It must return soon
+// after ctx ends. After an error the receiver answers 503, and Alertmanager sends the post again.
+// After a result the alert need not come again.
 type Recorder interface {
 	Record(ctx context.Context, labels map[string]string, status string, startsAt time.Time) (Result, error)
 }
 
-// Result is what happened to one alert. It is a value of the label `result` of
-// drydock_alerts_received_total.
+// Result is what happened to one alert: the label `result` of drydock_alerts_received_total.
 type Result string
 
-// These are all results. Accepted and Unchanged mean that the alert is on its Node or queued for
-// its Node, or that it needs no write. SelfTest means that the alert is the self-test's: Drydock
-// stores only the time of its arrival. With every other result Drydock ignores the alert. The
-// answer to the post is the same for every result.
+// Accepted and Unchanged mean that the alert is on its Node or queued for it, or needs no write. Of
+// the self-test's alert, only the time of its arrival is stored. With every other result the alert
+// is ignored. The answer to the post is the same for every result.
 const (
 	Accepted        Result = "accepted"                                   // written on its Node, or queued for it
 	Unchanged       Result = "unchanged"                                  // its Node already had it

@@ -11,22 +11,21 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// roomFor is how long Room counts an alert that has left the queue and is not in the cache yet. It
-// is far longer than the delay of the cache.
+// How long Room counts an alert that has left the queue and is not in the cache yet, far longer
+// than the delay of the cache.
 const roomFor = 30 * time.Second
 
-// Room counts alerts that the cache of Nodes does not show yet: this process has written them on
-// their Nodes, or is about to. Without Room, one post could put more alerts on a Node than the
-// limit allows, because each alert is checked against the same old state in the cache. Room is safe
-// for concurrent use.
+// Room counts alerts that the cache of Nodes does not show yet: this process has written them, or
+// is about to. Without it, one post could put more alerts on a Node than the limit allows, because
+// each alert is checked against the same old state. It is safe for concurrent use.
 type Room struct {
 	mu    sync.Mutex
 	nodes map[nodeKey]map[string]taken
-	// swept is when take last removed expired alerts of all nodes.
+	// When take last removed expired alerts of all nodes.
 	swept time.Time
 }
 
-// taken is one alert that Room counts: its encoded value, and when it was counted.
+// An alert that Room counts: its encoded value, and since when.
 type taken struct {
 	value string
 	at    time.Time
@@ -35,11 +34,10 @@ type taken struct {
 // NewRoom makes an empty Room.
 func NewRoom() *Room { return &Room{nodes: map[nodeKey]map[string]taken{}} }
 
-// take makes room for one more alert on the Node. It returns the keys of stored alerts that must be
-// removed for the new alert. ok is false if the new alert does not fit even then. If it fits, Room
-// counts the new alert until the cache shows it, or until roomFor has passed, even if the write
-// fails. An alert that is still in the queue, according to waiting (Writer.Waiting), counts for
-// longer.
+// take returns the keys of stored alerts that must be removed for one more alert on the Node. ok is
+// false if it does not fit even then. Otherwise Room counts it until the cache shows it, or until
+// roomFor has passed, even if the write fails. An alert that is still queued, according to waiting
+// (Writer.Waiting), counts for longer.
 func (r *Room) take(n *corev1.Node, a remediations.Alert, now time.Time, waiting func(*corev1.Node, string) (*string, bool)) (drop []string, ok bool) {
 	if r == nil {
 		return remediations.Admit(n.Annotations, a)
@@ -80,8 +78,7 @@ func (r *Room) take(n *corev1.Node, a remediations.Alert, now time.Time, waiting
 	return drop, true
 }
 
-// forget removes the alerts that Room has counted for longer than roomFor. An alert that is still
-// queued stays, and is counted for roomFor once more.
+// An alert that is still queued stays, and is counted for roomFor once more.
 func forget(of nodeKey, all map[string]taken, now time.Time, waiting func(*corev1.Node, string) (*string, bool)) {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: of.name, UID: of.uid}}
 	maps.DeleteFunc(all, func(key string, t taken) bool {
