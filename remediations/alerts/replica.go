@@ -9,43 +9,39 @@ import (
 
 // Replica is one replica's answer. Several callers may share it, so it must not be changed.
 type Replica struct {
-	// URL is the URL of the replica, without credentials. Its host is the replica's address. Its
-	// host is the name instead if the name has no address, or if a proxy resolves the name.
+	// Without credentials. The host is the replica's address, or the name if it has no address or a
+	// proxy resolves it.
 	URL string
-	// Err is why the replica gave no answer: its name has no address, it did not answer in time, or
-	// its answer is incomplete. If Err is set, the other fields except URL are empty and mean nothing:
-	// no alert counts as absent.
+	// Why the replica gave no answer: its name has no address, it did not answer in time, or its
+	// answer is incomplete. The other fields except URL then mean nothing: no alert counts as
+	// absent.
 	Err error
-	// Watchdog reports whether the replica has the Watchdog alert. A silenced or inhibited Watchdog
-	// counts, too, because it proves the same.
+	// A silenced or inhibited Watchdog counts, too, because it proves the same.
 	Watchdog bool
-	// WatchdogAt is when the replica last received the Watchdog, by its own clock. If Prometheus has
-	// stopped, the replica still has its Watchdog for minutes, but does not receive it again.
+	// When the replica last received the Watchdog, by its own clock. If Prometheus has stopped, the
+	// replica still has its Watchdog for minutes, but does not receive it again.
 	WatchdogAt time.Time
-	// BlindBy has the names of the active alerts that match blindWhen, joined by commas. It is
-	// empty if there are none. Such an alert shows that Prometheus does not see the nodes. The
-	// shipped alert DrydockSourceDown is not in BlindBy. It sets SourceDown, because it is about
-	// one Prometheus only: another Prometheus may see all nodes.
+	// The active alerts that match blindWhen, joined by commas: Prometheus does not see the nodes.
+	// The shipped alert DrydockSourceDown sets SourceDown instead, because it is about one
+	// Prometheus only: another may see all nodes.
 	BlindBy    string
 	SourceDown bool
-	// SourceSeen is the alert that fires while a Prometheus sees all nodes, with the time when it was
-	// last sent and the time when it ends. It is nil if the replica does not have the alert.
+	// The alert that fires while a Prometheus sees all nodes. Nil if the replica does not have it.
 	SourceSeen *Alert
-	// Alerts are the alerts that a policy might take, by fingerprint.
+	// The alerts that a policy might take, by fingerprint.
 	Alerts map[string]Alert
-	// Inhibitors are the alerts in InhibitedBy that the replica returned. The key is the
-	// fingerprint. The value has the alert's labels alertname and Config.NodeLabels. A policy need
-	// not take these alerts.
+	// The alerts in InhibitedBy that the replica returned, by fingerprint, with their labels
+	// alertname and Config.NodeLabels. A policy need not take these alerts.
 	Inhibitors map[string]map[string]string
-	// SelfTest are this replica's alerts of the self-test, which always fire. They are not in
-	// Alerts. NoReceiver and Akin are only set if the replica routes no SelfTest alert to the
-	// configured receiver. NoReceiver means that the replica has no receiver with the configured
-	// name. Akin are the receivers whose names end in a slash and the configured name.
+	// SelfTest are the alerts of the self-test, which always fire and are not in Alerts. The others
+	// are set only if the replica routes none of them to the configured receiver. NoReceiver means
+	// that it has no such receiver. Akin are the receivers whose names end in a slash and the
+	// configured name.
 	SelfTest   []Alert
 	NoReceiver bool
 	Akin       []string
-	// Silences are details of the silences in SilencedBy, by id. Details of some silences may be
-	// missing. An id in SilencedBy silences its alert even without details here.
+	// Details of the silences in SilencedBy, by id. An id in SilencedBy silences its alert even
+	// without details here.
 	Silences map[string]Silence
 }
 
@@ -58,24 +54,21 @@ type Silence struct {
 // Alert is one alert as a replica has it. Alertmanager reports no alert whose end has passed.
 type Alert struct {
 	Labels map[string]string
-	// StartsAt is when the alert began to fire, according to Prometheus.
+	// According to Prometheus.
 	StartsAt time.Time
-	// EndsAt is when the alert counts as resolved unless Prometheus sends it again. UpdatedAt is when
-	// it was last sent, or zero if that is unknown.
+	// EndsAt is when the alert counts as resolved unless it is sent again. UpdatedAt is when it was
+	// last sent, or zero if that is unknown.
 	EndsAt, UpdatedAt time.Time
-	// Active means that Alertmanager has processed the alert and reports the state "active": it is
-	// neither silenced nor inhibited. A time interval that mutes the alert does not change this state.
+	// The alert is neither silenced nor inhibited. A time interval that mutes it does not change
+	// this.
 	Active bool
-	// SilencedBy are the ids of the silences that cover the alert. InhibitedBy are the fingerprints
-	// of the alerts that inhibit it.
+	// The ids of silences, and the fingerprints of the inhibiting alerts.
 	SilencedBy, InhibitedBy []string
-	// MutedBy are the time intervals that mute the alert for Drydock's receiver, as of the last
-	// notification of the alert's group. So the start or the end of an interval may show up to one
-	// group_interval later. A new group shows no interval until its group_wait has passed. MutedBy
-	// is empty if the receiver is not configured.
+	// The time intervals that mute the alert for Drydock's receiver, as of the last notification of
+	// the alert's group. So their start or end may show up to one group_interval later, and in a
+	// new group only after its group_wait. Empty if the receiver is not configured.
 	MutedBy []string
-	// Receivers are the full names of the receivers that get the alert, according to the replica's
-	// routes. Several alerts may share one list.
+	// The full names of the receivers that get the alert. Several alerts may share one list.
 	Receivers []string
 }
 
@@ -86,9 +79,9 @@ func (a Alert) RoutedHere(c *remediations.Config) bool {
 	return c.Receiver == "" || slices.Contains(a.Receivers, c.Receiver)
 }
 
-// silent reports whether Prometheus is late with the alert: it has not sent the alert for two
-// resend intervals. With each sending, Prometheus sets the alert's end four intervals later. So
-// Alertmanager shows an alert as active for minutes after Prometheus has stopped.
+// silent means that Prometheus has not sent the alert for two resend intervals. With each sending,
+// Prometheus sets the alert's end four intervals later. So Alertmanager shows an alert as active
+// for minutes after Prometheus has stopped.
 func (a Alert) silent(now time.Time) bool {
 	life := a.EndsAt.Sub(a.UpdatedAt)
 	return !a.EndsAt.IsZero() && !a.UpdatedAt.IsZero() && life > 0 && now.Sub(a.UpdatedAt) > life/2

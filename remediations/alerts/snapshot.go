@@ -14,24 +14,22 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Snapshot is the answers of the Alertmanagers to Drydock's last poll.
+// Snapshot is the answers of the Alertmanagers to the last poll.
 type Snapshot struct {
-	// AskedAt is when Drydock began the poll: the snapshot knows nothing about later events. It is
-	// zero if there was no poll yet.
+	// When the poll began: nothing later is known. Zero if there was no poll yet.
 	AskedAt time.Time
-	// Replicas has an entry for each address of each configured URL, and one for a URL whose host
-	// name has no address.
+	// One for each address of each configured URL, and one for a URL whose host name has no
+	// address.
 	Replicas []Replica
-	// WatchdogMisses is how many of the last polls in a row found the Watchdog on no replica. It is
-	// negative if no poll has ever found the Watchdog.
+	// How many of the last polls in a row found the Watchdog on no replica. Negative if no poll has
+	// ever found it.
 	WatchdogMisses int
 }
 
-// watchdogMissLimit is a number of polls. If so many polls in a row find no Watchdog, the snapshot
-// cannot be trusted.
+// After so many polls in a row without a Watchdog, the snapshot cannot be trusted.
 const watchdogMissLimit = 3
 
-// BlindCause returns why the snapshot as a whole cannot be trusted, or an empty text.
+// BlindCause returns why the snapshot as a whole cannot be trusted, or "".
 func (s *Snapshot) BlindCause(c *remediations.Config) string {
 	if s == nil || s.AskedAt.IsZero() {
 		return "no Alertmanager has been asked yet"
@@ -62,15 +60,14 @@ func (s *Snapshot) BlindCause(c *remediations.Config) string {
 // SourceDown is the shipped alert about a Prometheus that does not see the nodes.
 const SourceDown = "DrydockSourceDown"
 
-// sourceSeen reports whether at least one Prometheus sees all nodes now. Replica.SourceSeen shows
-// this, as long as Prometheus sends that alert in time. One Prometheus is enough, because others
-// may have a reason not to see all nodes. One of two replicas may run on a node without a network,
-// and only one shard of a sharded Prometheus has the nodes.
+// sourceSeen reports whether at least one Prometheus sees all nodes now. One is enough: one of two
+// replicas may run on a node without a network, and only one shard of a sharded Prometheus has the
+// nodes.
 func (s *Snapshot) sourceSeen() bool {
 	return slices.ContainsFunc(s.Replicas, func(r Replica) bool { return r.Err == nil && r.SourceSeen != nil && !r.SourceSeen.silent(s.AskedAt) })
 }
 
-// Sees reports whether Drydock can count nodes by the alerts in this snapshot: at least one replica
+// Sees reports whether nodes can be counted by the alerts in this snapshot: at least one replica
 // answered, BlindCause is empty, and the last poll found the Watchdog.
 func (s *Snapshot) Sees(c *remediations.Config) bool {
 	return s.BlindCause(c) == "" && (!c.Watchdog || s.WatchdogMisses == 0) && slices.ContainsFunc(s.Replicas, func(r Replica) bool { return r.Err == nil })
@@ -78,28 +75,26 @@ func (s *Snapshot) Sees(c *remediations.Config) bool {
 
 // Verdict is the merged answer about one alert, or about all alerts of a node.
 type Verdict struct {
-	// Reason is why the repair must wait. It is empty if the alert is confirmed: it is active on a
-	// replica whose answer counts.
+	// Why the repair must wait. Empty if the alert is confirmed: it is active on a replica whose
+	// answer counts.
 	Reason  remediations.Reason
 	Message string
-	// Until is when the silences that hold the repair end. It is zero if their end is unknown, or
-	// if the repair is held for another reason.
+	// When the silences that hold the repair end. Zero if that is unknown, or if the repair is held
+	// for another reason.
 	Until time.Time
-	// StartsAt is when the alert began to fire, according to the replica that confirms it.
+	// According to the replica that confirms the alert.
 	StartsAt time.Time
-	// Fleetwide means that too few Alertmanagers answer. Then the reason holds the repairs of all
-	// alerts.
+	// Too few Alertmanagers answer, so the reason holds the repairs of all alerts.
 	Fleetwide bool
-	// Gone means that the alert has ended. At least one replica whose answer counts has answered,
-	// and no replica that answered has the alert. A muted alert has not ended.
+	// The alert has ended: a replica whose answer counts has answered, and no replica that answered
+	// has the alert. A muted alert has not ended.
 	Gone bool
 }
 
-// VerdictFor merges the replicas' answers about the alert (invariant 5 in remediations/doc.go). The
-// alert is confirmed if at least one replica reports it active and also has the Watchdog. One
-// replica that reports the alert silenced, inhibited or muted is enough to hold the repair.
-// Replicas that do not answer are skipped. own is the id of the silence that Drydock created for
-// this repair. That silence does not hold the repair.
+// VerdictFor merges the replicas' answers about the alert (invariant 5 in remediations/doc.go). It
+// is confirmed if at least one replica reports it active and also has the Watchdog. One replica
+// that reports it silenced, inhibited or muted is enough to hold the repair. Replicas that do not
+// answer are skipped. The silence own, which was created for this repair, does not hold it.
 func (s *Snapshot) VerdictFor(fingerprint string, c *remediations.Config, own string) Verdict {
 	h := merged{snapshot: s, config: c, own: own}
 	h.merge(func(r *Replica) {
@@ -127,10 +122,10 @@ func (s *Snapshot) VerdictFor(fingerprint string, c *remediations.Config, own st
 	}
 }
 
-// VerdictForNode returns the verdict for a person's request about the node. A request needs no
-// active alert. A silence, an inhibition or a time interval that covers any alert about the node
-// holds the request. Verdict.Gone is true if the answer of at least one replica counts: a requested
-// repair never waits for the end of an alert.
+// VerdictForNode returns the verdict for a person's request about the node, which needs no active
+// alert. A silence, an inhibition or a time interval that covers any alert about the node holds it.
+// Gone is true if the answer of at least one replica counts: a request never waits for the end of
+// an alert.
 func (s *Snapshot) VerdictForNode(node string, c *remediations.Config, own string) Verdict {
 	h := merged{snapshot: s, config: c, own: own}
 	h.merge(func(r *Replica) {
@@ -151,7 +146,6 @@ func (s *Snapshot) VerdictForNode(node string, c *remediations.Config, own strin
 	return Verdict{Gone: h.alive}
 }
 
-// merged collects the replicas' answers for one verdict.
 type merged struct {
 	snapshot *Snapshot
 	config   *remediations.Config
@@ -164,8 +158,8 @@ type merged struct {
 	startsAt, silent     time.Time
 	silences             map[string]Silence
 	mutedBy, inhibitedBy []string
-	// unrouted means that the alert is active on a replica that does not route the alert to
-	// Drydock. elsewhere are the receivers that get the alert from such a replica.
+	// The alert is active on a replica that does not route it to Drydock, and goes to these
+	// receivers instead.
 	unrouted  bool
 	elsewhere []string
 }
@@ -224,8 +218,7 @@ func (h *merged) alert(r *Replica, a Alert) {
 	}
 }
 
-// nameOf returns the name of an alert for messages, with its fingerprint. It returns the
-// fingerprint alone if the replica did not report the alert's labels.
+// The fingerprint alone if the replica did not report the alert's labels.
 func nameOf(fingerprint string, labels map[string]string) string {
 	if name := labels[model.AlertNameLabel]; name != "" {
 		return name + " (" + fingerprint + ")"
@@ -233,8 +226,8 @@ func nameOf(fingerprint string, labels map[string]string) string {
 	return fingerprint
 }
 
-// sameNode returns a phrase for messages if both alerts are about the same node, by the labels that
-// policies read. Otherwise it returns an empty text.
+// A phrase for messages if both alerts are about the same node, by the labels that policies read,
+// and otherwise "".
 func (h *merged) sameNode(a, by map[string]string) string {
 	for _, label := range h.config.NodeLabels() {
 		if node := a[label]; node != "" && node == by[label] {
@@ -244,7 +237,7 @@ func (h *merged) sameNode(a, by map[string]string) string {
 	return ""
 }
 
-// absent returns the verdict that too few replicas answered, or nil if enough answered.
+// absent returns nil if enough replicas answered.
 func (h *merged) absent() *Verdict {
 	switch {
 	case h.answered == 0:
@@ -255,8 +248,7 @@ func (h *merged) absent() *Verdict {
 	return nil
 }
 
-// muted returns the verdict that a silence, a time interval or another alert mutes the alert, or
-// nil.
+// muted returns nil if nothing mutes the alert.
 func (h *merged) muted() *Verdict {
 	switch {
 	case len(h.silences) > 0:
@@ -274,11 +266,9 @@ func names(all []string) string {
 	return text.Line(strings.Join(slices.Compact(slices.Sorted(slices.Values(all))), ", "), 160)
 }
 
-// silencesNamed is the greatest number of silences that a message names.
 const silencesNamed = 2
 
-// describe returns a text that names the silences, and the time when the last of them ends. The
-// time is zero if the end of any silence is unknown.
+// The time when the last silence ends is zero if the end of any is unknown.
 func describe(silences map[string]Silence) (string, time.Time) {
 	var parts []string
 	var until time.Time
