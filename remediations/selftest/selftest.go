@@ -15,7 +15,7 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// State is the result of the self-test: how far the self-test alert gets on its way to Drydock.
+// State is how far the self-test alert gets on its way to Drydock.
 type State string
 
 const (
@@ -41,67 +41,64 @@ func (s State) Bad() bool { return s == Missing || s == Unrouted || s == NotArri
 // first poll.
 type Result struct {
 	State State `json:"state,omitempty"`
-	// Message explains the state. It contains no text that changes with time. Otherwise Drydock would
-	// write the result at each poll, because it writes every changed result.
+	// Without any text that changes with time, because every changed result is written.
 	Message string `json:"message,omitempty"`
-	// Since is when the connection came into this state.
+	// When the connection came into this state.
 	Since time.Time `json:"since,omitzero"`
 }
 
-// Posts is what this replica's receiver knows about posts. A zero time means never.
+// Posts is what this replica's receiver knows. A zero time means never.
 type Posts struct {
-	// Arrived is when the self-test alert last arrived at this replica. The time in the ledger may be
-	// older.
+	// When the self-test alert last arrived at this replica. The time in the ledger may be older.
 	Arrived time.Time
-	// Refused is when the receiver last refused a post because of its token.
+	// When the receiver last refused a post because of its token.
 	Refused time.Time
 }
 
-// These are the times of the self-test. By default Drydock polls every 15 s, and a poll may come a
-// moment early or late. So firstPatience, laterPatience and arrivesWithin are 5 s shorter than two,
-// three and six times that interval. The result then changes at the poll after 30 s, 45 s or 90 s.
+// By default a poll comes every 15 s, a moment early or late. So firstPatience, laterPatience and
+// arrivesWithin are 5 s shorter than two, three and six times that. The result then changes at the
+// poll after 30 s, 45 s or 90 s.
 const (
-	// firstPatience is how long the alert must be missing or unrouted before the result changes. It
-	// applies if this process has never found the alert routed to Drydock.
+	// How long the alert must be missing or unrouted before the result changes, if this process has
+	// never found it routed to Drydock.
 	firstPatience = 25 * time.Second
-	// laterPatience applies instead of firstPatience if this process has found the alert routed to
-	// Drydock. It is longer, because an Alertmanager that was restarted has no alerts until Prometheus
-	// sends them again.
+	// The same if it has. It is longer, because an Alertmanager that was restarted has no alerts
+	// until Prometheus sends them again.
 	laterPatience = 40 * time.Second
-	// heldFor is how long the result OK lasts without a poll that confirms it.
+	// How long the result OK lasts without a poll that confirms it.
 	heldFor = 45 * time.Second
-	// arrivesWithin is how long Drydock waits for the alert to arrive after the alert became free
-	// to be sent (Memory.Free). Alertmanager's group_wait alone is 30 s.
+	// How long to wait for the alert to arrive after it became free to be sent (Memory.Free).
+	// Alertmanager's group_wait alone is 30 s.
 	arrivesWithin = 85 * time.Second
 	// YoungFor is the greatest age of the last arrival for the result OK. It must be longer than
 	// the time between two posts: if repeat_interval and group_interval are both 5 m, Alertmanager
 	// posts only every 10 m.
 	YoungFor = 11 * time.Minute
-	// clocksApart is how far an arrival may be in the future, because clocks of replicas differ. A
-	// later time is ignored, because it would count as young for too long.
+	// The clocks of replicas differ. A later arrival is ignored, because it would count as young
+	// for too long.
 	clocksApart = 2 * time.Minute
 )
 
-// Memory is what the leader remembers from one poll of the Alertmanagers to the next. It is not
-// stored, so a new leader starts without it.
+// Memory is what the leader remembers from one poll to the next. It is not stored, so a new leader
+// starts without it.
 type Memory struct {
-	// Last is the result of the last poll alone. At is when that poll was sent.
+	// The result of the last poll alone, and when that was sent.
 	Last sight
 	At   time.Time
-	// Answered is when an Alertmanager last answered. Routed is when an answer last showed that the
-	// alert is routed to Drydock.
+	// When an Alertmanager last answered, and when an answer last showed that the alert is routed
+	// to Drydock.
 	Answered, Routed time.Time
-	// Astray is when the alert became missing or unrouted. Zero means that it is neither now.
+	// When the alert became missing or unrouted. Zero means that it is neither now.
 	Astray time.Time
-	// Free is when the alert became free to be sent to Drydock: routed to Drydock, and not
-	// silenced, inhibited or muted. A short interruption that did not change the result does not
-	// set Free again. Zero means that the alert is not free.
+	// When the alert became free to be sent to Drydock: routed there, and not silenced, inhibited
+	// or muted. A short interruption that did not change the result does not count. Zero means that
+	// it is not free.
 	Free time.Time
-	// Hindered reports whether this process has ever found that the alert was not free to be sent.
+	// Whether this process has ever found that the alert was not free to be sent.
 	Hindered bool
 }
 
-// sight is what one poll alone shows about the self-test alert.
+// What one poll alone shows about the self-test alert.
 type sight string
 
 const (
@@ -112,8 +109,8 @@ const (
 	sightRouted   sight = "routed"
 )
 
-// Judge returns the memory for the next poll, and the new result. w has the Alertmanagers' answers,
-// arrival is the last arrival according to the ledger, and was is the last result.
+// Judge returns the memory for the next poll, and the new result. arrival is the last arrival
+// according to the ledger, and was is the last result.
 func (m Memory) Judge(c *remediations.Config, w *alerts.Snapshot, arrival time.Time, posts Posts, was Result) (Memory, Result) {
 	if len(c.SelfTest) == 0 {
 		return m, Result{}
@@ -146,8 +143,7 @@ func (m Memory) Judge(c *remediations.Config, w *alerts.Snapshot, arrival time.T
 	return m, become(was, state, message, at)
 }
 
-// saw returns the memory after one more poll. shown is what the poll showed, and at is when it was
-// sent.
+// shown is what the poll showed, and at is when it was sent.
 func (m Memory) saw(shown sight, at time.Time) Memory {
 	before := m
 	m.Last, m.At = shown, at
@@ -176,9 +172,8 @@ func (m Memory) saw(shown sight, at time.Time) Memory {
 	return m
 }
 
-// arrives returns the state and the message for an alert that Alertmanager should send to Drydock
-// now: OK if it arrived recently, NotArrived if it has not arrived for too long, and Unknown before
-// that.
+// Alertmanager should send the alert to Drydock now: OK if it arrived recently, NotArrived if it
+// has not arrived for too long, and Unknown before that.
 func (m Memory) arrives(c *remediations.Config, at, arrival, refused time.Time, was Result) (State, string) {
 	if young(at, arrival) {
 		return OK, fmt.Sprintf("Alertmanager routes the alert %s to %q, and it arrives", c.SelfTest, c.Receiver)
@@ -201,14 +196,13 @@ func (m Memory) arrives(c *remediations.Config, at, arrival, refused time.Time, 
 	return NotArrived, message
 }
 
-// AwaitsArrival reports whether a newer arrival than the known one could change the result, so that
-// Drydock must look for one.
+// AwaitsArrival reports whether a newer arrival than the known one could change the result.
 func AwaitsArrival(t Result, known, now time.Time) bool {
 	return t.State != "" && (t.State != OK || now.Sub(known) > YoungFor-arrivesWithin)
 }
 
-// hold returns the previous result, because one unusual poll alone must not change the result. It
-// returns Unknown if there is no previous result, or if a previous OK is too old.
+// One unusual poll alone must not change the result. It is Unknown if there is no previous result,
+// or if a previous OK is too old.
 func (m Memory) hold(was Result, at, arrival time.Time) Result {
 	if was.State == "" || (was.State == OK && (m.Routed.IsZero() || at.Sub(m.Routed) > heldFor || !young(at, arrival))) {
 		return become(was, Unknown, "waiting for a second, equal answer of Alertmanager", at)
@@ -216,7 +210,7 @@ func (m Memory) hold(was Result, at, arrival time.Time) Result {
 	return was
 }
 
-// become returns the result with the new state. Since stays if the state is the same.
+// Since stays if the state is the same.
 func become(t Result, state State, message string, at time.Time) Result {
 	if t.State != state || t.Since.IsZero() {
 		t.Since = at.UTC().Truncate(time.Second)
@@ -227,8 +221,7 @@ func become(t Result, state State, message string, at time.Time) Result {
 
 func young(at, then time.Time) bool { return !then.IsZero() && at.Sub(then) <= YoungFor }
 
-// believed returns the latest of the times. It ignores times that are more than clocksApart in the
-// future.
+// The latest of the times, apart from those that are more than clocksApart in the future.
 func believed(at time.Time, times ...time.Time) (latest time.Time) {
 	for _, t := range times {
 		if t.After(latest) && t.Sub(at) <= clocksApart {
@@ -275,8 +268,7 @@ func show(c *remediations.Config, w *alerts.Snapshot) (sight, string) {
 	return sightUnrouted, unrouted(c, others, similar, noReceiver)
 }
 
-// quietBy returns why Alertmanager does not send the alert: a silence, an inhibiting alert or a
-// mute time interval. It returns "" if nothing prevents it.
+// A silence, an inhibiting alert or a mute time interval, or "".
 func quietBy(a alerts.Alert) string {
 	switch {
 	case len(a.SilencedBy) > 0:
