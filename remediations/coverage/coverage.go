@@ -13,22 +13,19 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// maxNamed is the greatest number of Nodes in a list of names.
 const maxNamed = 10
 
 // Served is a step of a plan with its provider on a Node.
 type Served struct {
 	Step string `json:"step"`
-	// Provider is the name of the provider. If Provider and Against are both empty, Drydock itself
-	// carries out the step.
+	// If Provider and Against are both empty, Drydock itself carries out the step.
 	Provider string `json:"provider,omitempty"`
-	// Against is why the step cannot be carried out on the Node. It is empty if the step can be.
+	// Why the step cannot be carried out on the Node. Empty if it can.
 	Against string `json:"against,omitempty"`
 }
 
-// On returns the steps of the policy's plan, each with its provider on the Node. If p is nil, On
-// returns the steps of all policies that could repair the Node. A step that occurs several times is
-// returned once.
+// On returns the steps of the policy's plan, or with nil of all policies that could repair the
+// Node, each once and with its provider on the Node.
 func On(c *remediations.Config, n *corev1.Node, p *remediations.Policy) (out []Served) {
 	of := []*remediations.Policy{p}
 	if p == nil {
@@ -65,8 +62,7 @@ func taking(c *remediations.Config, n *corev1.Node) (out []*remediations.Policy)
 	return out
 }
 
-// unserved returns the steps of the Node's policies that need a provider on the Node, but do not
-// have exactly one.
+// unserved returns the steps that need a provider on the Node, but do not have exactly one.
 func unserved(c *remediations.Config, n *corev1.Node) (steps []string) {
 	var asked []string // each step is checked once, because most policies have the same steps
 	for _, p := range taking(c, n) {
@@ -83,21 +79,20 @@ func unserved(c *remediations.Config, n *corev1.Node) (steps []string) {
 	return steps
 }
 
-// isCarried reports whether any configured provider carries out the step.
 func isCarried(c *remediations.Config, step string) bool {
 	return slices.ContainsFunc(c.Providers, func(p remediations.Provider) bool { return slices.Contains(p.Steps, step) })
 }
 
-// Lack describes the problem of one step: some Nodes do not have exactly one provider for it.
+// Lack is a step that some Nodes do not have exactly one provider for.
 type Lack struct {
-	// Nodes is the number of these Nodes.
+	// The number of these Nodes.
 	Nodes int `json:"nodes"`
-	// First is the message about the first of these Nodes by name.
+	// The message about the first of these Nodes by name.
 	First string `json:"first"`
 }
 
-// Lacks returns the steps that do not have exactly one provider on every Node that needs the step.
-// The key is the step's name.
+// Lacks returns, by name, the steps that do not have exactly one provider on every Node that needs
+// them.
 func Lacks(c *remediations.Config, nodes []*corev1.Node) map[string]Lack {
 	out, first := map[string]Lack{}, map[string]*corev1.Node{}
 	for _, n := range nodes {
@@ -115,12 +110,11 @@ func Lacks(c *remediations.Config, nodes []*corev1.Node) map[string]Lack {
 	return out
 }
 
-// maxLack is the greatest length of Lack.First, which the ledger stores.
+// maxLack is in bytes. It bounds Lack.First, which the ledger stores.
 const maxLack = 400
 
-// Uncovered returns messages about two kinds of problems. The first kind are steps that do not have
-// exactly one provider on some of the Nodes. Nodes with the same step and the same providers share
-// a message. The second kind are providers whose configuration names Nodes that do not exist.
+// Uncovered returns messages about steps that do not have exactly one provider on some of the
+// Nodes, and about providers whose configuration names Nodes that do not exist.
 func Uncovered(c *remediations.Config, nodes []*corev1.Node) (out []string) {
 	type fault struct{ step, claimants string }
 	said, more := map[fault]string{}, map[fault][]string{}
@@ -152,7 +146,6 @@ func Uncovered(c *remediations.Config, nodes []*corev1.Node) (out []string) {
 	return out
 }
 
-// someOf returns the first names as a list, at most `most` of them, with "…" if there are more.
 func someOf(names []string, most int) string {
 	if len(names) <= most {
 		return strings.Join(names, ", ")

@@ -12,20 +12,19 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// maxServed is how many Nodes a message names for each provider, as examples.
+// As examples in a message, for each provider.
 const maxServed = 2
 
-// These texts stand in messages in place of a provider's name. notDone is for a step that Drydock
-// never carries out on the Node, like the replacement of a control-plane machine.
+// In messages, in place of a provider's name. notDone is for a step that is never carried out on
+// the Node, like the replacement of a control-plane machine.
 const (
 	byDrydock  = "Drydock"
 	notDone    = "not done"
 	noProvider = "no provider"
 )
 
-// Plan returns one message for each step of the policies' plans. The message lists the step's
-// providers, each with the number of its Nodes and a few of their names. The last message is about
-// Nodes that no policy takes.
+// Plan returns one message for each step of the policies' plans, with its providers, the number of
+// their Nodes and a few names. The last message is about Nodes that no policy takes.
 func Plan(c *remediations.Config, nodes []*corev1.Node) (out []string) {
 	var left []string
 	by := map[string]map[string][]string{} // step -> provider -> names of Nodes
@@ -68,8 +67,7 @@ func whoOf(c *remediations.Config, s Served, n *corev1.Node) string {
 	return cmp.Or(s.Provider, byDrydock)
 }
 
-// carriedOut returns the message about one step: its providers with their Nodes. Providers with
-// more Nodes come first. notDone and noProvider come last.
+// Providers with more Nodes come first. notDone and noProvider come last.
 func carriedOut(of map[string][]string) string {
 	rank := func(who string) int { return slices.Index([]string{notDone, noProvider}, who) }
 	all := slices.SortedFunc(maps.Keys(of), func(a, b string) int {
@@ -86,7 +84,6 @@ func carriedOut(of map[string][]string) string {
 	return strings.Join(all, ", ")
 }
 
-// counted returns a text with the number of Nodes, and with at most `most` of their names.
 func counted(names []string, most int) string {
 	nodes := "Nodes"
 	if len(names) == 1 {

@@ -10,20 +10,20 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Repairer is another system that repairs nodes without Drydock.
+// Repairer is another system that repairs nodes.
 type Repairer struct {
-	// Object names the object that makes the other system active, for example "MachineHealthCheck
-	// default/workers". It is a part of messages.
+	// The object that makes the other system active, for messages, for example "MachineHealthCheck
+	// default/workers".
 	Object string
 	// Repairs reports whether the other system repairs the node.
 	Repairs func(*corev1.Node) bool
-	// Advice is the end of a message: how Drydock's settings can keep the other system away from
-	// the node. It is empty if only the other system's settings can do that.
+	// How Drydock's settings can keep the other system away from the node, as the end of a message.
+	// Empty if only the other system's settings can.
 	Advice string
 }
 
-// Managed returns the repair systems of clouds, and of Gardener, that can be recognized by a label
-// on their Nodes. docs/operate/other-systems.md names the sources.
+// Managed returns the repair systems of clouds, and of Gardener, that a label on their Nodes shows.
+// docs/operate/other-systems.md names the sources.
 func Managed() []Repairer {
 	return []Repairer{
 		{Object: "AKS node auto-repair (label kubernetes.azure.com/cluster)", Repairs: func(n *corev1.Node) bool { return n.Labels["kubernetes.azure.com/cluster"] != "" }},
@@ -33,8 +33,8 @@ func Managed() []Repairer {
 	}
 }
 
-// Contested returns a message for each other system that repairs some of the Nodes that Drydock's
-// policies repair, too.
+// Contested returns a message for each other system that repairs Nodes that Drydock's policies
+// repair, too.
 func Contested(c *remediations.Config, nodes []*corev1.Node, others []Repairer) (out []string) {
 	for _, other := range others {
 		var both []string
@@ -55,8 +55,8 @@ func Contested(c *remediations.Config, nodes []*corev1.Node, others []Repairer) 
 	return out
 }
 
-// disrupts reports whether a policy takes the node and has a disruptive step that this installation
-// can carry out. Policies in the mode off do not count.
+// disrupts means that a policy takes the node and has a disruptive step that this installation can
+// carry out. Policies in the mode off do not count.
 func disrupts(c *remediations.Config, n *corev1.Node) bool {
 	return slices.ContainsFunc(c.Policies, func(p *remediations.Policy) bool {
 		return p.Kind == remediations.KindNode && p.Mode != remediations.ModeOff && p.Takes(n) && slices.ContainsFunc(p.Plan, func(s remediations.Step) bool {

@@ -12,9 +12,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// UnknownRoles returns a message for each node role that may be a control-plane role, although
-// Drydock treats its nodes as workers. Drydock finds such a role by its taint on nodes:
-// control-plane nodes usually have a taint of their role, and workers do not.
+// UnknownRoles returns a message for each node role that may be a control-plane role, although its
+// nodes are treated as workers. Such a role shows by its taint: control-plane nodes usually have a
+// taint of their role, and workers do not.
 func UnknownRoles(nodes []*corev1.Node) (out []string) {
 	of := map[string][]string{}
 	for _, n := range nodes {
