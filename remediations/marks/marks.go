@@ -15,8 +15,7 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// Kind is what a mark is: a taint, label, annotation or condition of a Node. The value is its key
-// in the configuration's holdWhen.
+// Kind is what a mark is. The value is its key in the configuration's holdWhen.
 type Kind string
 
 const (
@@ -29,42 +28,38 @@ const (
 // Kinds lists every Kind.
 var Kinds = []Kind{Taint, Label, Annotation, Condition}
 
-// noun returns the name of one mark of the kind in messages.
 func (k Kind) noun() string {
 	return map[Kind]string{Taint: "taint", Label: "label", Annotation: "annotation", Condition: "condition"}[k]
 }
 
-// Mark describes a taint, label, annotation or condition that a person or another system sets on a
-// Node. This person or system is the owner of the mark. While a Node has the mark, its owner works
-// on the Node, or wants other systems not to change the Node.
+// Mark describes a taint, label, annotation or condition that a person or another system, its
+// owner, sets on a Node. While it is there, its owner works on the Node, or wants other systems not
+// to change it.
 type Mark struct {
 	Kind Kind
-	// Key is the key of the taint, label or annotation, or the type of the condition.
+	// The key of the taint, label or annotation, or the type of the condition.
 	Key string
-	// Values are the values of the mark that hold repairs, or the statuses of a condition. If the
-	// list is nil, every value except "false" holds, and for a condition only "True".
+	// The values that hold repairs, or the statuses of a condition. Nil means every value except
+	// "false", and for a condition only "True".
 	Values []string
-	// BelievedFor is how long a mark with a date holds repairs, counted from that date. Zero means
-	// that the mark holds repairs until its owner removes it.
+	// How long a mark with a date holds repairs, from that date. Zero means until its owner removes
+	// it.
 	BelievedFor time.Duration
-	// By names the owner of the mark, and Means what the mark says about the node. Both are parts of
-	// a message.
+	// The owner of the mark, and what the mark says about the node, as parts of a message.
 	By, Means string
-	// Source is the file of the owner's public code or documentation that names the key. Only
-	// shipped marks have one.
+	// The owner's public code or documentation that names the key. Only shipped marks have one.
 	Source string
-	// echo means that a reboot by Drydock may also cause the mark. So the mark does not hold a
-	// repair if it appeared after the last step of that repair.
+	// A reboot by Drydock may also cause the mark. So it does not hold a repair if it appeared
+	// after the last step of that repair.
 	echo bool
 }
 
-// List has the marks that hold every repair of a node: taints, labels, annotations and conditions
-// of people and other systems. The first mark that a Node has counts. A nil List means the marks
-// that Drydock ships.
+// List has the marks that hold every repair of a node. The first one that a Node has counts. Nil
+// means the marks that Drydock ships.
 type List []Mark
 
-// Own reports which taints, annotations and conditions of a Node Drydock set itself. A List does
-// not treat these as marks. The Node's Journal implements Own.
+// Own reports which taints, annotations and conditions of a Node Drydock set itself, so that they
+// do not count as marks.
 type Own interface {
 	OwnTaint(t corev1.Taint) bool
 	Announced(n *corev1.Node, key string) bool
@@ -73,7 +68,7 @@ type Own interface {
 	Caused(c corev1.NodeCondition) bool
 }
 
-// Keys returns the keys of the list's marks of one kind, for example all keys of taints.
+// Keys returns the keys of the list's marks of one kind.
 func (l List) Keys(kind Kind) (keys []string) {
 	for _, mark := range l.OrShipped() {
 		if mark.Kind == kind {
@@ -91,22 +86,21 @@ func (l List) OrShipped() List {
 	return l
 }
 
-// Claim says whether marks of people or other systems on a Node hold its repairs now.
+// Claim says whether marks on a Node hold its repairs now.
 type Claim struct {
-	// Why says which mark holds repairs of the Node. It is empty if no mark does.
+	// Which mark holds repairs of the Node. Empty if no mark does.
 	Why string
-	// Until is when the mark in Why no longer holds repairs, because its BelievedFor ends. Zero means
-	// that it holds them until its owner removes it.
+	// When the mark no longer holds repairs, because its BelievedFor ends. Zero means when its
+	// owner removes it.
 	Until time.Time
-	// Overdue is the message about marks that no longer hold repairs, because their BelievedFor has
-	// ended.
+	// The message about marks that no longer hold repairs, because their BelievedFor has ended.
 	Overdue string
 }
 
-// Leaving returns which mark on the Node holds its repairs (Claim.Why), or an empty text.
+// Leaving returns which mark on the Node holds its repairs, or "".
 func (l List) Leaving(n *corev1.Node, own Own, now time.Time) string { return l.Claim(n, own, now).Why }
 
-// Claim returns whether marks on the Node hold its repairs. It ignores marks that Drydock set
+// Claim returns whether marks on the Node hold its repairs, apart from those that Drydock set
 // itself, according to own.
 func (l List) Claim(n *corev1.Node, own Own, now time.Time) Claim {
 	if n.DeletionTimestamp != nil {
@@ -136,8 +130,8 @@ func (l List) Claim(n *corev1.Node, own Own, now time.Time) Claim {
 	return Claim{Overdue: strings.Join(overdue, "; ")}
 }
 
-// The method on returns the mark's text for messages, and the mark's date or zero. ok is false if
-// the Node does not have the mark, or if Drydock itself set or caused it.
+// The method on returns the mark's text for messages, and its date or zero. ok is false if the Node
+// does not have the mark, or if Drydock itself set or caused it.
 func (m Mark) on(n *corev1.Node, own Own) (shown string, since time.Time, ok bool) {
 	switch m.Kind {
 	case Taint:
@@ -191,8 +185,7 @@ func (m Mark) counts(value string) bool {
 	return value != "false"
 }
 
-// date parses the value of a mark as a time: RFC 3339 (kured) or seconds since 1970 (the
-// cluster-autoscaler). It returns zero if the value is not a time.
+// RFC 3339 (kured) or seconds since 1970 (the cluster-autoscaler). Zero if the value is not a time.
 func date(value string) time.Time {
 	if t, err := time.Parse(time.RFC3339, value); err == nil {
 		return t

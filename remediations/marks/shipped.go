@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Shipped returns the marks that hold repairs if the configuration names none. A test compares them
-// with the table in docs/operate/other-systems.md.
+// Shipped returns the marks of the default configuration. A test compares them with the table in
+// docs/operate/other-systems.md.
 func Shipped() List { return slices.Clone(shipped) }
 
 const (
@@ -27,9 +27,8 @@ const (
 	deckhouse   = "deckhouse/deckhouse modules/040-node-manager/images/node-controller/src/docs/controller-update-approval.md"
 )
 
-// gpuDriverUpgrades are the states of a node while NVIDIA's operator upgrades its driver. The list
-// leaves out upgrade-required, because the operator only waits then, and upgrade-failed, because it
-// has given up.
+// NVIDIA's operator upgrades the driver in these states. In upgrade-required it only waits, and in
+// upgrade-failed it has given up.
 var gpuDriverUpgrades = []string{
 	"cordon-required", "wait-for-jobs-required", "pod-deletion-required", "drain-required", "node-maintenance-required",
 	"post-maintenance-required", "pod-restart-required", "validation-required", "uncordon-required",
