@@ -14,19 +14,15 @@ import (
 
 // Route is the result for an alert that a policy takes.
 type Route struct {
-	// Policy is the policy that takes the alert.
 	Policy *remediations.Policy
-	// Node is the name of the node that the alert is about. It is empty if the alert is about
-	// another kind of target.
+	// Empty if the alert is about another kind of target.
 	Node string
-	// Name is the name of the target if it is not a node, from the alert's labels. Package routing
-	// does not check whether that target exists, and does not know its node.
+	// The target if it is not a node, from the alert's labels. It may not exist.
 	Name string
 }
 
-// Of returns the first policy that takes an alert with these labels, and the alert's target. node
-// returns the Node with exactly this name, or nil. If no policy takes the alert, the Misroute says
-// why.
+// Of returns the first policy that takes an alert with these labels, and its target. node returns
+// the Node with exactly this name, or nil. If no policy takes the alert, the Misroute says why.
 func Of(c *remediations.Config, labels map[string]string, node func(name string) *corev1.Node) (Route, remediations.Misroute) {
 	if c.OfAnother(labels) {
 		return Route{}, remediations.MisrouteOtherCluster
@@ -46,7 +42,6 @@ func Of(c *remediations.Config, labels map[string]string, node func(name string)
 	return Route{}, why
 }
 
-// misfit is the reason why a policy does not take an alert.
 type misfit int
 
 const (
@@ -59,7 +54,7 @@ const (
 	unselected
 )
 
-// fit returns the route of the alert if the policy takes it, or the reason why it does not.
+// fit returns the route, or why the policy does not take the alert.
 func fit(c *remediations.Config, p *remediations.Policy, labels map[string]string, node func(name string) *corev1.Node) (Route, misfit) {
 	switch {
 	case p.Mode == remediations.ModeOff:
@@ -86,16 +81,16 @@ func fit(c *remediations.Config, p *remediations.Policy, labels map[string]strin
 	return Route{Policy: p, Node: name}, fits
 }
 
-// NearMiss is a policy that meets some of an alert's conditions but does not take the alert. It
-// shows people what to correct.
+// NearMiss is a policy that meets some of an alert's conditions but does not take it, so that
+// people see what to correct.
 type NearMiss struct {
 	Policy string `json:"policy"`
-	// Why has one sentence for each reason why the policy does not take the alert.
+	// One sentence for each reason.
 	Why []string `json:"why"`
 }
 
 // NearMisses returns the policies that do not take the alert although it meets at least one of
-// their conditions. They are in the order of the configuration. It makes the same checks as Of.
+// their conditions, in the order of the configuration. It makes the same checks as Of.
 func NearMisses(c *remediations.Config, labels map[string]string, node func(name string) *corev1.Node) (out []NearMiss) {
 	if c.OfAnother(labels) {
 		return nil
@@ -116,8 +111,8 @@ func NearMisses(c *remediations.Config, labels map[string]string, node func(name
 	return out
 }
 
-// whyNot returns the reasons why the policy does not take the alert: one for each label that does
-// not match. If all labels match, it returns the text of the reason against.
+// One reason for each label that does not match. If all match, it is the text of the reason
+// against.
 func whyNot(c *remediations.Config, p *remediations.Policy, against misfit, labels map[string]string, node func(name string) *corev1.Node) (why []string) {
 	for _, m := range p.Match {
 		switch value, has := labels[m.Name]; {
