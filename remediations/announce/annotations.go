@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Annotations has the annotation keys that keep another system away from a node. The map's key is
-// the system's name in the configuration. Drydock sets the annotations while it repairs the node.
+// Annotations are the annotations, by the other system's name in the configuration, that keep that
+// system away from a node under repair.
 var Annotations = map[string][]string{
 	"cluster-autoscaler": {"cluster-autoscaler.kubernetes.io/scale-down-disabled"},
 	// The first annotation keeps Karpenter from consolidation, drift and similar disruptions of the
@@ -20,16 +20,15 @@ var Annotations = map[string][]string{
 
 const doNotRepair = "karpenter.sh/do-not-repair"
 
-// settling is how long Karpenter may take to taint a node that it has chosen for a disruption. In
-// practice Karpenter takes at most some seconds (kubernetes-sigs/karpenter
-// pkg/controllers/disruption/controller.go). A call to a provider comes at most 10 s after its
-// intent. settling is half of that, so the wait does not make the intent too old.
+// Karpenter taints a node that it has chosen for a disruption within some seconds
+// (kubernetes-sigs/karpenter pkg/controllers/disruption/controller.go). A call to a provider comes
+// at most 10 s after its intent. This is half of that, so the wait does not make the intent too
+// old.
 const settling = 5 * time.Second
 
-// Settling returns how long a repair must wait after it has set the annotation with this key,
-// before its first call. Karpenter reads the annotation when it chooses a node for a disruption,
-// but not again before the disruption. Karpenter may have chosen the node just before Drydock set
-// the annotation. Then Karpenter taints the node within this time, and the taint stops the call.
+// Settling returns how long a repair must wait after it has set this annotation, before its first
+// call. Karpenter reads the annotation only when it chooses a node for a disruption, perhaps just
+// before. It then taints the node within this time, and the taint stops the call.
 func Settling(n *corev1.Node, key string) time.Duration {
 	if key == doNotRepair && n.Labels["karpenter.sh/nodepool"] != "" {
 		return settling
@@ -37,5 +36,5 @@ func Settling(n *corev1.Node, key string) time.Duration {
 	return 0
 }
 
-// Value is the value of each annotation. The other systems accept no other value.
+// Value is the only value of these annotations that the other systems accept.
 const Value = "true"

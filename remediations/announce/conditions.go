@@ -8,13 +8,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Reason is the reason of each Node condition that Drydock sets. Drydock removes only conditions
-// with this reason. A client that takes over a condition writes another reason.
+// Reason is the reason of each Node condition that Drydock sets. Only conditions with this reason
+// are removed: a client that takes over a condition writes another one.
 const Reason = "DrydockRepair"
 
-// Conditions are the condition types that Drydock sets. They are from KEP-5683, which counts a
-// repair as maintenance. Drydock does not set Drained, because a drain may end while pods are left.
-// It does not set MaintenancePlanned, because it plans no maintenance.
+// Conditions are the condition types that Drydock sets, from KEP-5683, which counts a repair as
+// maintenance. Drained is not set, because a drain may end while pods are left, and
+// MaintenancePlanned is not, because no maintenance is planned.
 var Conditions = []corev1.NodeConditionType{corev1.NodeDrainInProgress, corev1.NodeMaintenanceInProgress}
 
 // Own reports whether Drydock set the condition.
@@ -22,9 +22,9 @@ func Own(c corev1.NodeCondition) bool {
 	return c.Reason == Reason && c.Status == corev1.ConditionTrue && slices.Contains(Conditions, c.Type)
 }
 
-// Due returns the conditions to set on the Node and the types of those to remove. The function says
-// returns the message of a condition that must be true, and "" for a condition that must not be
-// there. Due never changes a condition that another client has set, whatever its status.
+// Due returns the conditions to set on the Node and the types of those to remove. says returns the
+// message of a condition that must be true, or "". It never changes a condition that another client
+// has set, whatever its status.
 func Due(n *corev1.Node, says func(corev1.NodeConditionType) string) (set []corev1.NodeCondition, remove []corev1.NodeConditionType) {
 	for _, condition := range Conditions {
 		i := slices.IndexFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == condition })
@@ -38,8 +38,8 @@ func Due(n *corev1.Node, says func(corev1.NodeConditionType) string) (set []core
 	return set, remove
 }
 
-// Patch returns the strategic merge patch of nodes/status that sets and removes the conditions. The
-// API server refuses the patch if the Node has changed since n was read.
+// Patch returns the strategic merge patch of nodes/status for the conditions. The API server
+// refuses it if the Node has changed since n was read.
 func Patch(n *corev1.Node, set []corev1.NodeCondition, remove []corev1.NodeConditionType) ([]byte, error) {
 	var conditions []any
 	for _, c := range set {
