@@ -11,8 +11,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Of returns the entries of the Node's managedFields that own the field. path is the field's path
-// in the format of managedFields, for example "f:spec", "f:unschedulable".
+// Of returns the entries of the Node's managedFields that own the field, for example "f:spec",
+// "f:unschedulable".
 func Of(n *corev1.Node, path ...string) ([]metav1.ManagedFieldsEntry, error) {
 	var out []metav1.ManagedFieldsEntry
 	for _, entry := range n.ManagedFields {
@@ -47,8 +47,8 @@ func Cordon(n *corev1.Node) (bool, error) {
 	return false, err
 }
 
-// Annotation reports whether Drydock is the only owner of the Node's annotation. Drydock must not
-// remove an annotation that another client has set as well.
+// Annotation reports whether Drydock is the only owner of the Node's annotation. One that another
+// client has set as well must not be removed.
 func Annotation(n *corev1.Node, key string) (bool, error) {
 	owners, err := Of(n, "f:metadata", "f:annotations", "f:"+key)
 	for _, o := range owners {
