@@ -9,22 +9,20 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// alert is one alert of a post, within the limits of limits.go. The Recorder decides whether
-// Drydock can use it.
+// alert is one alert of a post, within the limits of limits.go.
 type alert struct {
-	// Labels identify the alert. There are 1 to 64 of them. None has an empty value, because for
-	// Alertmanager an empty label is the same as a missing one. The fingerprint must be computed from
-	// them.
+	// 1 to 64 labels. None has an empty value, because for Alertmanager an empty label is the same
+	// as a missing one. The fingerprint must be computed from them.
 	Labels map[string]string
-	// Status is "firing" or "resolved". It is the status of this alert and not of its group.
+	// "firing" or "resolved", for this alert and not for its group.
 	Status string
-	// StartsAt is when the alert began to fire. It is zero if the post does not say when.
+	// Zero if the post does not say when.
 	StartsAt time.Time
 }
 
-// take splits the alerts of the post into usable and unusable ones. If several alerts have the same
-// labels, it keeps only the last of them, in the place of the first. identity returns a hash of an
-// alert's labels. Different labels can have the same hash, so take also compares the labels.
+// take splits the post's alerts into usable and unusable ones. Of several alerts with the same
+// labels, it keeps only the last, in the place of the first. Different labels can have the same
+// identity, so take also compares the labels.
 func (p *post) take(wire []wireAlert, identity func(labels map[string]string) uint64) {
 	places := make(map[uint64]int, len(wire))
 	p.alerts = make([]alert, 0, len(wire))
@@ -49,7 +47,7 @@ next:
 	}
 }
 
-// usable returns the labels that identify the alert, or why the alert cannot be used.
+// The text is why the alert cannot be used.
 func usable(w wireAlert) (map[string]string, string) {
 	if w.Status != remediations.StatusFiring && w.Status != remediations.StatusResolved {
 		return nil, fmt.Sprintf("its status is %.20q", w.Status)
@@ -78,11 +76,10 @@ func usable(w wireAlert) (map[string]string, string) {
 	return labels, ""
 }
 
-// seed makes the hashes unpredictable, so that a client cannot choose labels with equal hashes.
+// The hashes are unpredictable, so that a client cannot choose labels with equal hashes.
 var seed = maphash.MakeSeed()
 
-// identity returns a hash of the labels. Equal labels have equal hashes, and different labels
-// almost never do.
+// Equal labels have equal hashes, and different labels almost never do.
 func identity(labels map[string]string) uint64 {
 	var sum uint64
 	for name, value := range labels {

@@ -9,14 +9,12 @@ import (
 	"drydock.dev/drydock/remediations/intake"
 )
 
-// outcome is the result for one alert that the Recorder received.
 type outcome struct {
 	result   intake.Result
 	err      error
 	panicked bool
 }
 
-// tally counts the results for a post's alerts.
 type tally struct {
 	accepted int
 	ignored  int
@@ -25,10 +23,9 @@ type tally struct {
 	firstErr error // the first error of the failed alerts
 }
 
-// dispatch passes every alert to the Recorder, 16 at the same time. It returns when the Recorder
-// has returned for all alerts, or after timeouts.dispatch. An alert that has no result then counts
-// as failed. The failure of one alert does not stop the others. The function done is called when
-// the Recorder has returned for every alert. That may be after dispatch itself has returned.
+// dispatch passes the alerts to the Recorder, 16 at the same time, for at most timeouts.dispatch.
+// An alert without a result then counts as failed, and does not stop the others. done is called
+// when the Recorder has returned for every alert, which may be after dispatch itself.
 func (s *Server) dispatch(ctx context.Context, alerts []alert, done func()) tally {
 	ctx, cancel := context.WithTimeout(ctx, s.timeouts.dispatch)
 	outcomes := make(chan outcome, len(alerts)) // has room for all outcomes, so that no worker waits
@@ -62,8 +59,7 @@ func (s *Server) dispatch(ctx context.Context, alerts []alert, done func()) tall
 	return s.count(outcomes, len(alerts), ctx.Err())
 }
 
-// count adds up the results of the alerts. expected is the number of alerts. An alert whose outcome
-// has not arrived counts as failed, with the error ended.
+// An alert whose outcome has not arrived counts as failed, with the error ended.
 func (s *Server) count(outcomes <-chan outcome, expected int, ended error) tally {
 	var t tally
 	for range expected {
@@ -97,8 +93,8 @@ func (t *tally) add(o outcome) {
 	}
 }
 
-// record passes one alert to the Recorder. It recovers from panics itself, because net/http only
-// recovers from panics in the request's own goroutine.
+// record recovers from panics itself, because net/http only recovers from panics in the request's
+// own goroutine.
 func (s *Server) record(ctx context.Context, alert alert) (o outcome) {
 	defer func() {
 		if p := recover(); p != nil {

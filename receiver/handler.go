@@ -17,7 +17,7 @@ import (
 	"drydock.dev/drydock/remediations/intake"
 )
 
-// refusal is an answer other than 200: its code, and a sentence for people.
+// An answer other than 200: its code, and a sentence for people.
 type refusal struct {
 	code     int
 	sentence string
@@ -27,8 +27,7 @@ func refuse(code int, format string, args ...any) *refusal {
 	return &refusal{code: code, sentence: fmt.Sprintf(format, args...)}
 }
 
-// routes returns a router with the one path of the receiver. gin must not log: its logger prints
-// whole requests, and its debug mode prints the routes.
+// gin must not log: its logger prints whole requests, and its debug mode prints the routes.
 func (s *Server) routes() *gin.Engine {
 	gin.SetMode(gin.ReleaseMode)
 	e := gin.New()
@@ -82,8 +81,8 @@ func answer(c *gin.Context, r *refusal) {
 	c.JSON(r.code, gin.H{"error": text.Line(r.sentence, maxSentenceBytes)})
 }
 
-// receive handles a post. It checks the sender first, then the content type and the size, and only
-// then reads the alerts. It returns nil after it has answered 200.
+// receive checks the sender first, then the content type and the size, and only then reads the
+// alerts. It returns nil after it has answered 200.
 func (s *Server) receive(c *gin.Context) *refusal {
 	if s.token != nil {
 		err := s.token.check(c.Request.Header, s.log)
@@ -103,9 +102,9 @@ func (s *Server) receive(c *gin.Context) *refusal {
 	if !s.acquire(c.Request.Context()) {
 		return refuse(http.StatusServiceUnavailable, "the receiver is handling %d posts, the most at the same time; post again later", maxPosts)
 	}
-	// giveBack frees the post's place, one of the maxPosts places. Until the dispatch begins, this
-	// function calls giveBack. After that the dispatch calls it, when the Recorder has returned for
-	// every alert. That may be after the deadline.
+	// The place is one of maxPosts. Until the dispatch begins, this function frees it. After that
+	// the dispatch does, when the Recorder has returned for every alert, which may be after the
+	// deadline.
 	giveBack := func() { <-s.posts }
 	handedOver := false
 	defer func() {
@@ -129,10 +128,10 @@ func (s *Server) receive(c *gin.Context) *refusal {
 	s.note(p)
 	handedOver = true
 	// The end of the request's context must not cancel the writes. In a storm of alerts,
-	// Alertmanager gives up a post after 10 s. But the API server completes a write even if its
-	// client is gone. If Drydock cancelled its writes then, each new post would start more writes
-	// and cancel them, too. So each started write runs to its end, within its usual time limit.
-	// When Alertmanager repeats the post, the alert is already written.
+	// Alertmanager gives up a post after 10 s, but the API server completes a write even if its
+	// client is gone. If the writes were cancelled, each new post would start more writes and
+	// cancel them, too. So each started write runs to its end, within its usual time limit. When
+	// Alertmanager repeats the post, the alert is already written.
 	t := s.dispatch(context.WithoutCancel(c.Request.Context()), p.alerts, giveBack)
 	if t.failed > 0 {
 		return s.later(p, t)
@@ -141,9 +140,9 @@ func (s *Server) receive(c *gin.Context) *refusal {
 	return nil
 }
 
-// acquire reserves one of the maxPosts places for a post. If no place is free, it waits for at most
-// timeouts.place, and then returns false. Because of this wait, a storm of small posts is served in
-// turn. A waiting post has no body in memory yet.
+// acquire reserves one of the maxPosts places. It waits for at most timeouts.place, and then
+// returns false. So a storm of small posts is served in turn. A waiting post has no body in memory
+// yet.
 func (s *Server) acquire(ctx context.Context) bool {
 	select {
 	case s.posts <- struct{}{}:
@@ -172,8 +171,7 @@ func checkContent(h http.Header) *refusal {
 	return nil
 }
 
-// read returns the body, up to the allowed length. release frees the memory reserved for the body
-// and its alerts.
+// release frees the memory reserved for the body and its alerts.
 func (s *Server) read(c *gin.Context) (body []byte, release func(), r *refusal) {
 	body, release, err := s.bodies.Read(c.Writer, c.Request)
 	switch {
@@ -208,8 +206,7 @@ func (s *Server) oversized(format string, args ...any) *refusal {
 	return r
 }
 
-// note counts and logs the alerts that the Recorder does not receive: the unusable ones, and those
-// that Alertmanager left out.
+// The Recorder does not receive the unusable alerts, and those that Alertmanager left out.
 func (s *Server) note(p post) {
 	s.metrics.alerts.WithLabelValues(string(intake.NoTarget)).Add(float64(len(p.unusable)))
 	if len(p.unusable) > 0 {
@@ -224,7 +221,7 @@ func (s *Server) note(p post) {
 	}
 }
 
-// later returns the answer to a post with usable alerts that were not accepted.
+// The answer to a post with usable alerts that were not accepted.
 func (s *Server) later(p post, t tally) *refusal {
 	s.log.Error(t.firstErr, "alerts of a post were not accepted; Alertmanager sends the post again", "alerts", t.failed, "of", len(p.alerts), "group", short(p.groupKey))
 	if t.panicked > 0 {
@@ -233,5 +230,4 @@ func (s *Server) later(p post, t tally) *refusal {
 	return refuse(http.StatusServiceUnavailable, "%d of %d alerts were not accepted within %s, the others were; post again later", t.failed, len(p.alerts), text.Duration(s.timeouts.dispatch))
 }
 
-// short bounds other programs' text for a log line, without control characters.
 func short(s string) string { return text.Line(s, 200) }

@@ -10,14 +10,14 @@ import (
 	"drydock.dev/drydock/remediations/intake"
 )
 
-// serverMetrics are drydock_alerts_received_total{result} and drydock_posts_total{code}. All series
-// exist from the start, so that rate() shows the first event.
+// drydock_alerts_received_total{result} and drydock_posts_total{code}. All series exist from the
+// start, so that rate() shows the first event.
 type serverMetrics struct {
 	alerts *prometheus.CounterVec
 	posts  *prometheus.CounterVec
 }
 
-// codes returns every status code of the receiver's answers.
+// Every status code of the receiver's answers.
 func codes() []int {
 	return []int{
 		http.StatusOK, http.StatusBadRequest, http.StatusUnauthorized, http.StatusNotFound, http.StatusMethodNotAllowed,

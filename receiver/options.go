@@ -16,39 +16,35 @@ import (
 // Options configure the receiver's address, the clients that it trusts, and the Recorder of the
 // alerts.
 type Options struct {
-	// Listen is the TCP address. Default ":9095".
+	// The TCP address. Default ":9095".
 	Listen string
-	// TokenFile has the bearer token that each post must have. White space around the token is
-	// ignored. The file is read again at least once a second. If TokenFile is empty, no token is
-	// required.
+	// The bearer token that each post must have. White space around it is ignored. The file is read
+	// again at least once a second. If it is empty, no token is required.
 	TokenFile string
-	// MadeToken returns the token that Drydock generates. Posts may use this token until TokenFile
-	// has one: the kubelet writes the file only some time after Drydock has generated the token. If
-	// MadeToken returns an empty text, no token is generated yet, and posts get 503. If MadeToken
-	// is nil, TokenFile must exist at the start.
+	// The token that Drydock generates, valid until TokenFile has one: the kubelet writes the file
+	// only some time later. While it returns "", no token is generated yet, and posts get 503. If
+	// it is nil, TokenFile must exist at the start.
 	MadeToken func() string
-	// TLS has the certificate files. If both a token and client certificates are configured, posts
-	// need both.
+	// If both a token and client certificates are configured, posts need both.
 	TLS TLSFiles
-	// Insecure allows the receiver to listen beyond loopback with neither a token nor client
-	// certificates. Any client that reaches the port can then make Drydock check a node, but no more.
+	// Allows the receiver to listen beyond loopback with neither a token nor client certificates.
+	// Any client that reaches the port can then make Drydock check a node, but no more.
 	Insecure bool
-	// MaxBodyBytes is the longest body. Default 4 MiB.
+	// The longest body. Default 4 MiB.
 	MaxBodyBytes int64
-	// Recorder writes the alerts on their Nodes. Required.
+	// Writes the alerts on their Nodes. Required.
 	Recorder intake.Recorder
-	// Refused is called for each post that is answered 401. It must not block. It may be nil.
+	// Called for each post that is answered 401. It must not block. It may be nil.
 	Refused func()
-	// Oversized is called for each post that is answered 413, with the sentence of the answer. The
-	// sentence names the exceeded limit. Oversized must not block. It may be nil.
+	// Called for each post that is answered 413, with the sentence of the answer, which names the
+	// exceeded limit. It must not block. It may be nil.
 	Oversized func(why string)
-	// Truncated is called with the number of active alerts that Alertmanager left out of a post
-	// because of its `max_alerts`. It must not block. If it is nil, the number is only logged.
+	// Called with the number of active alerts that Alertmanager left out of a post because of its
+	// `max_alerts`. It must not block. If it is nil, the number is only logged.
 	Truncated func(alerts uint64)
-	// Registerer registers the metrics. If it is nil, they are not registered.
+	// If it is nil, the metrics are not registered.
 	Registerer prometheus.Registerer
-	// Logger is the receiver's logger. If it is the zero value, the receiver uses the logger in the
-	// context of Start.
+	// If it is the zero value, the logger in the context of Start is used.
 	Logger logr.Logger
 }
 
@@ -68,8 +64,7 @@ func (f TLSFiles) validate() error {
 
 const defaultListen = ":9095"
 
-// withDefaults returns the options with defaults. It refuses options that cannot work, before any
-// file is read.
+// withDefaults refuses options that cannot work, before any file is read.
 func (o Options) withDefaults() (Options, error) {
 	if o.Listen == "" {
 		o.Listen = defaultListen
@@ -96,8 +91,7 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// guarded reports whether the receiver may listen beyond loopback: posts need a token or a client
-// certificate, or Insecure allows every client.
+// Whether the receiver may listen beyond loopback.
 func (o Options) guarded() bool {
 	return o.TokenFile != "" || o.TLS.ClientCAFile != "" || o.Insecure
 }
@@ -106,8 +100,8 @@ func (o Options) unguarded() error {
 	return fmt.Errorf("the receiver would accept posts from any client on %s: set receiver.tokenFile or receiver.tls.clientCAFile, listen on 127.0.0.1, or set receiver.insecure to true", o.Listen)
 }
 
-// isLoopback reports whether the host is a loopback address. It accepts the name "localhost"
-// without resolving it; Start checks the address that the server listens on.
+// isLoopback accepts "localhost" without resolving it. Start checks the address that the server
+// listens on.
 func isLoopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()

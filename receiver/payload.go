@@ -10,13 +10,12 @@ import (
 	"unicode/utf8"
 )
 
-// errTooManyAlerts makes the receiver answer 413, as for a body with too many bytes.
+// The answer is 413, as for a body with too many bytes.
 var errTooManyAlerts = fmt.Errorf("the post has more than %d alerts; set group_by: [alertname, cluster, node] on Alertmanager's route", maxAlerts)
 
-// envelope has the fields of Alertmanager's webhook payload, version 4, that the receiver reads.
-// Importing notify/webhook.Message instead would add 525 packages. Alertmanager's releases add
-// keys, so unknown keys are ignored. The group's status and the alerts' fingerprints are left out
-// on purpose: Drydock must not depend on them.
+// Alertmanager's webhook payload, version 4. Importing notify/webhook.Message instead would add 525
+// packages. Releases add keys, so unknown keys are ignored. The group's status and the alerts'
+// fingerprints are left out on purpose: nothing must depend on them.
 type envelope struct {
 	Version         string          `json:"version"`
 	GroupKey        string          `json:"groupKey"`
@@ -25,21 +24,19 @@ type envelope struct {
 	Alerts          json.RawMessage `json:"alerts"`
 }
 
-// wireAlert has the fields of an alert that the receiver reads. The alert's annotations and link
-// are for people, who read them in Alertmanager.
+// The alert's annotations and link are for people, who read them in Alertmanager.
 type wireAlert struct {
 	Status   string    `json:"status"`
 	Labels   texts     `json:"labels"`
 	StartsAt time.Time `json:"startsAt"`
 }
 
-// texts are an alert's labels as they arrived.
 type texts struct {
 	values  map[string]string
 	tooLong bool // the labels are longer than maxMapBytes and were not decoded
 }
 
-// UnmarshalJSON decodes the labels, or sets tooLong if they are longer than maxMapBytes.
+// UnmarshalJSON does not decode labels that are longer than maxMapBytes.
 func (t *texts) UnmarshalJSON(data []byte) error {
 	*t = texts{}
 	if len(data) > maxMapBytes && data[0] == '{' {
@@ -53,10 +50,9 @@ func (t *texts) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, &t.values)
 }
 
-// plainTexts reads a flat JSON object of strings without escapes, much faster than encoding/json.
-// Nearly all labels are such objects. The data must be valid JSON; encoding/json passes no other
-// data to UnmarshalJSON. plainTexts returns false for all other data, which encoding/json must
-// read.
+// plainTexts reads a flat JSON object of strings without escapes, like nearly all labels, much
+// faster than encoding/json. It returns false for any other data. The data must be valid JSON, as
+// encoding/json passes it to UnmarshalJSON.
 func plainTexts(data []byte) (map[string]string, bool) {
 	rest, ok := strings.CutPrefix(string(data), "{") // all labels share the memory of this one copy
 	if !ok {
@@ -87,7 +83,7 @@ func plainTexts(data []byte) (map[string]string, bool) {
 	}
 }
 
-// plainText reads a JSON string without escapes, and skips the white space after it.
+// A JSON string without escapes. White space after it is skipped.
 func plainText(data string) (text, rest string, ok bool) {
 	if data == "" || data[0] != '"' {
 		return "", "", false
@@ -104,7 +100,6 @@ func plainText(data string) (text, rest string, ok bool) {
 	return data[1:end], strings.TrimLeft(data[end+1:], " \t\r\n"), true
 }
 
-// post is a decoded payload.
 type post struct {
 	groupKey  string
 	receiver  string
@@ -113,10 +108,9 @@ type post struct {
 	unusable  []string // the reasons why the other alerts are unusable
 }
 
-// decode reads a payload. It returns an error if the body is not a payload of version 4. The
-// error's text goes into the answer. An alert with labels beyond the limits only counts as
-// unusable, and is not an error: users of Alertmanager choose labels, and one such alert must not
-// stop the others of its group.
+// decode returns an error if the body is not a payload of version 4. The error's text goes into the
+// answer. An alert with labels beyond the limits only counts as unusable: users of Alertmanager
+// choose labels, and one such alert must not stop the others of its group.
 func decode(body []byte) (post, error) {
 	e, wire, ok := scan(body)
 	if !ok {
@@ -130,8 +124,7 @@ func decode(body []byte) (post, error) {
 	return p, nil
 }
 
-// readSlowly reads the payload with encoding/json. It also reads the payloads that scan cannot
-// read.
+// encoding/json also reads the payloads that scan cannot read.
 func readSlowly(body []byte) (envelope, []wireAlert, error) {
 	var e envelope
 	if err := json.Unmarshal(body, &e); err != nil {
@@ -144,8 +137,8 @@ func readSlowly(body []byte) (envelope, []wireAlert, error) {
 	return e, wire, err
 }
 
-// decodeAlerts decodes the alerts one by one and stops at maxAlerts. Otherwise a body with ten
-// bytes per alert could allocate a million alerts.
+// The alerts are decoded one by one, up to maxAlerts. Otherwise a body with ten bytes per alert
+// could allocate a million alerts.
 func decodeAlerts(raw json.RawMessage) ([]wireAlert, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	first, err := d.Token()

@@ -7,22 +7,22 @@ import (
 	"unicode/utf8"
 )
 
-// scanner reads a payload in one pass. encoding/json needs four passes, and parsing is most of the
-// cost of a post. scanner reads JSON only in the form that Alertmanager writes. For JSON in another
-// form it sets odd, and encoding/json then reads the body instead. If odd is not set, the result is
-// the same as that of encoding/json (TestScanReadsAsTheLibraryDoes).
+// scanner reads a payload in one pass. encoding/json needs four, and parsing is most of the cost of
+// a post. It reads JSON only in the form that Alertmanager writes. For any other form it sets odd,
+// and encoding/json reads the body instead. Otherwise the result is the same
+// (TestScanReadsAsTheLibraryDoes).
 type scanner struct {
 	data []byte
 	at   int
-	// depth is the number of open lists and objects.
+	// The number of open lists and objects.
 	depth int
 	odd   bool
 }
 
-// maxDepth bounds the recursion of the scanner. A payload has four levels.
+// maxDepth bounds the recursion. A payload has four levels.
 const maxDepth = 16
 
-// scan reads the payload. ok is false if encoding/json must read the payload instead.
+// ok is false if encoding/json must read the payload instead.
 func scan(body []byte) (e envelope, alerts []wireAlert, ok bool) {
 	w := &scanner{data: body}
 	listed := false
@@ -69,10 +69,9 @@ func (w *scanner) alert() (a wireAlert) {
 	return a
 }
 
-// object reads an object. For each member with one of the names, it calls read, which must consume
-// the member's value. It skips members with other names. It sets odd if a name occurs twice. It
-// also sets odd if a member's name differs from one of the names only in case, because
-// encoding/json would accept that member.
+// object calls read for each member with one of the names, and read must consume the value. It sets
+// odd if a name occurs twice, or differs from one of the names only in case, because encoding/json
+// would accept that member.
 func (w *scanner) object(names []string, read func(name string)) {
 	seen := 0
 	w.each('{', '}', func() {
@@ -94,11 +93,10 @@ func (w *scanner) object(names []string, read func(name string)) {
 	})
 }
 
-// list reads a list. read must consume one element.
+// read must consume one element.
 func (w *scanner) list(read func()) { w.each('[', ']', read) }
 
-// each reads the elements of a list or object between the bytes begin and end. It calls read for
-// each element, and skips the commas between them.
+// read must consume one element, without the comma.
 func (w *scanner) each(begin, end byte, read func()) {
 	if w.depth++; w.depth > maxDepth {
 		w.odd = true
@@ -143,7 +141,6 @@ func (w *scanner) decode(into any) {
 	}
 }
 
-// text reads a string.
 func (w *scanner) text(into *string) {
 	switch raw, plain := w.quoted(); {
 	case w.odd:
@@ -154,8 +151,8 @@ func (w *scanner) text(into *string) {
 	}
 }
 
-// quoted skips a string and returns its bytes with the quotes. plain means that the string has only
-// ASCII characters and no escapes.
+// quoted skips a string and returns its bytes with the quotes. plain means only ASCII characters
+// and no escapes.
 func (w *scanner) quoted() (raw []byte, plain bool) {
 	if w.peek() == '"' {
 		begin, escaped := w.at, false
@@ -182,8 +179,7 @@ func (w *scanner) quoted() (raw []byte, plain bool) {
 	return nil, false
 }
 
-// peek skips white space and returns the next byte. It returns 0 at the end of the data, or if odd
-// is set.
+// peek skips white space. It returns 0 at the end of the data, or if odd is set.
 func (w *scanner) peek() byte {
 	for ; !w.odd && w.at < len(w.data); w.at++ {
 		switch b := w.data[w.at]; b {

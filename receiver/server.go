@@ -13,7 +13,7 @@ import (
 	"drydock.dev/drydock/internal/httpserver"
 )
 
-// Server is the receiver. Start runs it once, as a manager.Runnable of controller-runtime.
+// Server is the receiver, a manager.Runnable of controller-runtime.
 type Server struct {
 	options  Options
 	timeouts timeouts
@@ -32,9 +32,9 @@ type Server struct {
 	listening chan struct{}
 }
 
-// New returns a Server that does not listen yet. It returns an error if the server could not serve:
-// a file is missing or empty, or only one file of a TLS pair is set. It also returns an error if
-// the server would accept posts from any client on an address beyond loopback.
+// New returns a Server that does not listen yet. It returns an error if a file is missing or empty,
+// or only one file of a TLS pair is set. It also refuses to accept posts from any client on an
+// address beyond loopback.
 func New(o Options) (*Server, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -69,7 +69,7 @@ func New(o Options) (*Server, error) {
 // key, so the replicas' writes never conflict.
 func (s *Server) NeedLeaderElection() bool { return false }
 
-// Addr returns the address that the server listens on, or nil if it does not listen yet.
+// Addr returns the address that the server listens on, or nil before that.
 func (s *Server) Addr() net.Addr {
 	if a := s.addr.Load(); a != nil {
 		return *a
@@ -81,7 +81,7 @@ func (s *Server) Addr() net.Addr {
 func (s *Server) Listening() <-chan struct{} { return s.listening }
 
 // Ready returns nil while the server listens and knows the token that posts must have. Otherwise
-// the error says what is missing. Ready opens no connection for this check.
+// the error says what is missing. It opens no connection.
 func (s *Server) Ready() error {
 	if s.addr.Load() == nil {
 		return errors.New("the receiver is not listening")
@@ -92,8 +92,8 @@ func (s *Server) Ready() error {
 	return nil
 }
 
-// Start listens and serves until ctx ends. Then posts in progress may finish for at most 5 s. Start
-// returns an error if it cannot open the port, or if the server loses the port later.
+// Start listens and serves until ctx ends. Posts in progress may then finish for at most 5 s. It
+// returns an error if it cannot open the port, or loses it later.
 func (s *Server) Start(ctx context.Context) error {
 	if s.started.Swap(true) {
 		return errors.New("the receiver was started twice")
@@ -116,9 +116,8 @@ func (s *Server) Start(ctx context.Context) error {
 	})
 }
 
-// listen opens the port. Only then the address of a name like localhost is known. If this address
-// is not loopback and posts need neither a token nor a certificate, listen closes the port and
-// returns an error.
+// The address of a name like localhost is known only now. If it is not loopback and posts need
+// neither a token nor a certificate, the port is closed again.
 func (s *Server) listen(ctx context.Context) (net.Listener, error) {
 	var certificates *tls.Config
 	if s.certs != nil {

@@ -26,9 +26,8 @@ import (
 // into the file. A deletion of the file does not revoke the token.
 type token struct {
 	path string
-	// made returns the token that Drydock generated. This token is valid only while the file has
-	// none. An empty text means that no token is generated yet. If made is nil, only the token in
-	// the file is valid.
+	// The token that Drydock generated, valid only while the file has none, or "" before that. If
+	// it is nil, only the file counts.
 	made func() string
 	now  func() time.Time
 
@@ -39,14 +38,14 @@ type token struct {
 	trouble secretfile.Trouble
 }
 
-// tokenGood is how long a token is accepted without another read of its file.
+// How long a token is accepted without another read of its file.
 const tokenGood = time.Second
 
-// errNoToken means that Drydock has not generated the token yet, so no post can be checked.
+// Drydock has not generated the token yet, so no post can be checked.
 var errNoToken = errors.New("the receiver's token has not been made yet")
 
-// newToken reads the token from the file. Without a valid token in the file, it fails if made is
-// nil, and otherwise uses the token that Drydock generates.
+// Without a valid token in the file, newToken fails if made is nil, and otherwise uses the token
+// that Drydock generates.
 func newToken(path string, made func() string) (*token, error) {
 	t := &token{path: path, made: made, now: time.Now}
 	digest, err := t.read()
@@ -86,8 +85,8 @@ func (t *token) missing(log logr.Logger) error {
 	return nil
 }
 
-// current reads the token and returns its digest. If the read fails, it returns the digest of the
-// last valid token. known is false if there was none. asked is the time of the request.
+// If the read fails, current returns the digest of the last valid token. known is false if there
+// was none. asked is the time of the request.
 func (t *token) current(asked time.Time, log logr.Logger) (valid [sha256.Size]byte, known bool) {
 	digest, err := t.read()
 	t.mu.Lock()
@@ -101,16 +100,16 @@ func (t *token) current(asked time.Time, log logr.Logger) (valid [sha256.Size]by
 	return t.digest, t.known
 }
 
-// fresh reports whether got is the digest of the known token, and Drydock read that token from the
-// file less than tokenGood before asked.
+// got is the digest of the known token, which was read from the file less than tokenGood before
+// asked.
 func (t *token) fresh(got [sha256.Size]byte, asked time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return asked.Sub(t.readAt) < tokenGood && subtle.ConstantTimeCompare(t.digest[:], got[:]) == 1
 }
 
-// check returns nil if the request has the token. It compares digests in constant time, so that a
-// client can measure neither the token's bytes nor its length.
+// check compares digests in constant time, so that a client can measure neither the token's bytes
+// nor its length.
 func (t *token) check(h http.Header, log logr.Logger) error {
 	scheme, given, _ := strings.Cut(h.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") || given == "" {
