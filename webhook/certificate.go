@@ -10,9 +10,9 @@ import (
 	"drydock.dev/drydock/internal/secretfile"
 )
 
-// certificateEnd is the metric drydock_webhook_certificate_expiry_timestamp_seconds. It reads the
-// certificate files at each scrape, because a renewal changes only the files. Without a usable
-// certificate the metric has no series, and /readyz reports why.
+// drydock_webhook_certificate_expiry_timestamp_seconds. The certificate files are read at each
+// scrape, because a renewal changes only the files. Without a usable certificate the metric has no
+// series, and /readyz reports why.
 type certificateEnd struct {
 	desc *prometheus.Desc
 	dir  string

@@ -18,9 +18,8 @@ import (
 	"drydock.dev/drydock/remediations/admission"
 )
 
-// handler answers the requests of one path. judge decides about a request. It returns the decision,
-// and the name of the node that the request is about. self is Drydock's user name at the API
-// server.
+// handler answers the requests of one path. judge returns the decision, and the node that the
+// request is about. self is Drydock's user name at the API server.
 type handler struct {
 	Options
 	self    string
@@ -36,14 +35,13 @@ func newHandler(o Options, self string, m *metrics, judge func(*handler, context
 
 var _ ctrladmission.Handler = &handler{}
 
-// breakGlassAudit is the key of an audit annotation. It marks requests that were allowed only
-// because of break-glass. The API server puts the webhook's name before the key:
-// nodes.admission.drydock.dev/break-glass.
+// The audit annotation of requests that were allowed only because of break-glass. The API server
+// puts the webhook's name before it: nodes.admission.drydock.dev/break-glass.
 const breakGlassAudit = "break-glass"
 
-// Handle decides about the request and counts it. It writes nothing to the API server: any client
-// that reaches the port can send an AdmissionReview with any user name. Only the API server knows
-// the real user. A panic allows the request.
+// Handle writes nothing to the API server: any client that reaches the port can send an
+// AdmissionReview with any user name. Only the API server knows the real user. A panic allows the
+// request.
 func (h *handler) Handle(ctx context.Context, req ctrladmission.Request) (res ctrladmission.Response) {
 	began := h.Clock.Now()
 	h.metrics.last.Set(float64(began.Unix()))
@@ -65,17 +63,16 @@ func (h *handler) Handle(ctx context.Context, req ctrladmission.Request) (res ct
 		h.say(nil, "Drydock denied a request", node, req.UserInfo.Username, string(req.Operation), string(v.Reason))
 		res = ctrladmission.Denied(v.Message)
 		if v.Reason == admission.ReasonEviction {
-			// A client that evicts pods does not try again after status 403. It tries again later after
-			// status 429, which also means that a disruption budget is used up. Some upgraders roll back
-			// after a 403 (github.com/Azure/AKS/issues/5637).
+			// A client that evicts pods does not try again after status 403. It tries again later
+			// after status 429, which also means that a disruption budget is used up. Some
+			// upgraders roll back after a 403 (github.com/Azure/AKS/issues/5637).
 			res.Result.Code, res.Result.Reason = http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests
 		}
 		return res
 	}
 	res = ctrladmission.Allowed("").WithWarnings(v.Warnings...)
 	if v.BreakGlass {
-		// The API server adds the annotation to its audit log next to the user name. Only the API server
-		// knows the real user name.
+		// In the audit log it is next to the real user name, which only the API server knows.
 		res.AuditAnnotations = map[string]string{breakGlassAudit: v.Message}
 	}
 	return res
@@ -91,7 +88,6 @@ func verdictOf(v admission.Decision) string {
 	return allowed
 }
 
-// judgeNode decides about changes of nodes and nodes/status.
 func judgeNode(h *handler, ctx context.Context, req ctrladmission.Request) (string, admission.Decision) {
 	ch := h.change(req)
 	var err error
@@ -115,8 +111,7 @@ func judgeNode(h *handler, ctx context.Context, req ctrladmission.Request) (stri
 	return node, admission.Validate(h.Config, ch, h.fleetFor(ch, known), h.Clock.Now())
 }
 
-// knows reports whether old has the UID of the cached Node with the same name. Only clients that
-// may read Nodes know this UID.
+// Only clients that may read Nodes know the UID of the cached Node.
 func (h *handler) knows(old *corev1.Node) bool {
 	if old == nil || old.UID == "" {
 		return false
@@ -125,10 +120,9 @@ func (h *handler) knows(old *corev1.Node) bool {
 	return n != nil && n.UID == old.UID
 }
 
-// fleetFor returns a function that returns the Nodes for the decision. Only a request for a repair
-// needs all Nodes, for the warning that the repair must wait. Other decisions need only the Nodes
-// with a repair. A client that does not know the Node's UID may be a stranger, and gets no such
-// warning.
+// Only a request for a repair needs all Nodes, for the warning that it must wait. Other decisions
+// need only the Nodes with a repair. A client that does not know the Node's UID may be a stranger,
+// and gets no such warning.
 func (h *handler) fleetFor(ch *admission.Change, known bool) func() []*corev1.Node {
 	_, asks := annotation(ch.New, remediations.RequestKey)
 	if !known || !asks {
@@ -145,9 +139,9 @@ func annotation(n *corev1.Node, key string) (value string, ok bool) {
 	return value, ok
 }
 
-// judgeEviction decides about pods/eviction. It reads the pod from the API server: a cache of all
-// pods would be Drydock's largest cache, for its rarest request. It reads no pod while no Node has
-// a repair in flight, because every eviction is allowed then.
+// The pod is read from the API server: a cache of all pods would be Drydock's largest cache, for
+// its rarest request. No pod is read while no Node has a repair in flight, because every eviction
+// is allowed then.
 func judgeEviction(h *handler, ctx context.Context, req ctrladmission.Request) (string, admission.Decision) {
 	ch := h.change(req)
 	if ch.Drydock || ch.Exempt || !slices.ContainsFunc(h.Repairing(), func(n *corev1.Node) bool { return admission.InFlight(h.Config, n) }) {
@@ -172,9 +166,7 @@ func (h *handler) change(req ctrladmission.Request) *admission.Change {
 	}
 }
 
-// decode reads a Node from a request. If wanted is false, it reads nothing and returns nil. If
-// wanted is true, a missing Node is an error. decode accepts Node fields that this version does not
-// know.
+// A missing Node is an error if it is wanted. Unknown fields are accepted.
 func decode(raw runtime.RawExtension, wanted bool) (*corev1.Node, error) {
 	if len(raw.Raw) == 0 {
 		if wanted {

@@ -11,17 +11,15 @@ import (
 	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// head has the fields that readHead reads from the beginning of a review. An API server writes them
-// before the objects.
+// The fields at the beginning of a review. An API server writes them before the objects.
 type head struct {
 	UID            types.UID
 	Name, Username string
 }
 
-// answerTooLarge answers a request whose review is longer than the limit. It denies the request: a
-// client that can make a Node large must not escape the checks that way. It allows only Drydock's
-// own requests. A denial needs status 200, because the API server allows a request when the webhook
-// answers with an HTTP error.
+// A review that is longer than the limit is denied: a client that can make a Node large must not
+// escape the checks that way. Only Drydock's own requests are allowed. A denial needs status 200,
+// because the API server allows a request when the webhook answers with an HTTP error.
 func (h *handler) answerTooLarge(w http.ResponseWriter, beginning []byte, why error) {
 	about := readHead(beginning)
 	if about.UID == "" { // not written by an API server
@@ -46,8 +44,7 @@ func writeAnswer(w http.ResponseWriter, answer *admissionv1.AdmissionResponse) {
 	})
 }
 
-// readHead reads the beginning of a review that was cut off. Fields that it does not find are
-// empty.
+// Fields that are not found in the beginning of a cut-off review are empty.
 func readHead(beginning []byte) (about head) {
 	d := json.NewDecoder(bytes.NewReader(beginning))
 	var user struct{ Username string }
@@ -75,7 +72,7 @@ func readHead(beginning []byte) (about head) {
 }
 
 // members calls read for each member of the next JSON object until read returns false. read must
-// consume the member's value.
+// consume the value.
 func members(d *json.Decoder, read func(name string) bool) {
 	if begin, err := d.Token(); err != nil || begin != json.Delim('{') {
 		return

@@ -5,8 +5,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// rotatorName is the name of the rotator's log. incomplete is an error that the rotator logs about
-// a Secret that it has just filled. It still checks the copy of the Secret from before the write.
+// incomplete is an error that the rotator logs about a Secret that it has just filled: it still
+// checks the copy from before the write.
 const rotatorName, incomplete = "cert-rotation", "secret is not well-formed, cannot update webhook configurations"
 
 // WithoutNormalErrors returns a logger for the certificate rotator that writes some expected errors

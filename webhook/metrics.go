@@ -8,16 +8,14 @@ import (
 	"drydock.dev/drydock/remediations/admission"
 )
 
-// These are the values of the label verdict.
 const (
 	allowed = "allowed"
 	warned  = "warned"
 	denied  = "denied"
 )
 
-// These reasons are for requests that Drydock could not check. Package admission has the other
-// reasons. A request with the reason tooLarge is denied. A request with any other reason here is
-// allowed.
+// For requests that could not be checked. A request with the reason tooLarge is denied, and with
+// any other of these allowed.
 const (
 	undecodable   admission.Reason = "Undecodable"
 	podUnreadable admission.Reason = "PodUnreadable"
@@ -25,8 +23,8 @@ const (
 	tooLarge      admission.Reason = "TooLarge"
 )
 
-// metrics are the webhook's metrics. All series of drydock_admission_total exist from the start, so
-// that rate() shows the first denial.
+// All series of drydock_admission_total exist from the start, so that rate() shows the first
+// denial.
 type metrics struct {
 	total    *prometheus.CounterVec
 	duration prometheus.Histogram

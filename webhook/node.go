@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// nodeParts are the parts of a Node that a decision may depend on. Other parts, mainly images and
-// managed fields, are not read, because they would be most of a request's cost.
+// The parts of a Node that a decision may depend on. Images and managed fields are not read,
+// because they would be most of a request's cost.
 type nodeParts struct {
 	Metadata struct {
 		Name              string                  `json:"name"`

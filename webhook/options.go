@@ -20,44 +20,40 @@ import (
 
 // Options configure where the webhook listens and how it decides.
 type Options struct {
-	// Listen is the TCP address. CertDir is the folder with tls.crt and tls.key.
+	// Listen is a TCP address. CertDir is the folder with tls.crt and tls.key.
 	Listen, CertDir string
-	// ClientCAFile has the authorities that sign the API servers' client certificates. If it is empty,
-	// the webhook answers every client.
+	// The authorities that sign the API servers' client certificates. If it is empty, the webhook
+	// answers every client.
 	ClientCAFile string
-	// Rotation makes the certificate. If Rotation is nil, another program puts the certificate into
-	// CertDir.
+	// If it is nil, another program puts the certificate into CertDir.
 	Rotation *Rotation
-	// Config is the core's configuration.
-	Config *remediations.Config
-	// Exempt are users whose changes a repair in flight does not restrict, in addition to
-	// admission.AlwaysExempt. Drivers are users that may cordon and uncordon a node while its repair
-	// is Verifying.
+	Config   *remediations.Config
+	// Exempt are users whose changes a repair in flight does not restrict, besides
+	// admission.AlwaysExempt. Drivers may cordon and uncordon a node while its repair is Verifying.
 	Exempt  admission.Exemption
 	Drivers admission.Drivers
-	// Evictions means that the webhook also checks evictions of pods, at evictionsPath.
+	// Whether evictions of pods are also checked.
 	Evictions bool
-	// Client asks the API server for this process's own user name. The rotation uses it, too.
+	// Asks the API server for this process's own user name. The rotation uses it, too.
 	Client kubernetes.Interface
-	// Pods reads the pod of an eviction.
+	// Reads the pod of an eviction.
 	Pods corev1client.PodsGetter
-	// Reviews asks the API server which rights a user has. If Reviews is nil, people's annotations
-	// need no rights beyond the right to patch nodes.
+	// Asks the API server which rights a user has. If it is nil, people's annotations need no
+	// rights beyond the right to patch nodes.
 	Reviews authorizationv1.SubjectAccessReviewInterface
-	// Node returns a Node from the cache, or nil if there is none. Nodes returns all Nodes. Repairing
-	// returns the Nodes with a record of a repair. The cost of Repairing must not grow with the number
-	// of Nodes: any client that reaches the port can cause a call.
+	// Node returns a Node from the cache, or nil. Repairing returns the Nodes with a record of a
+	// repair. Its cost must not grow with the number of Nodes: any client that reaches the port can
+	// cause a call.
 	Node             func(name string) *corev1.Node
 	Nodes, Repairing func() []*corev1.Node
-	// Asked is called for each request that the webhook checks. It must not block. It may be nil.
+	// Called for each request that is checked. It must not block. It may be nil.
 	Asked func()
-	// Registerer registers the metrics. If it is nil, they are not registered.
+	// If it is nil, the metrics are not registered.
 	Registerer prometheus.Registerer
 	Log        logr.Logger
 	Clock      clock.WithTicker
 }
 
-// address validates Listen.
 func (o Options) address() error {
 	_, text, err := net.SplitHostPort(o.Listen)
 	if err != nil {

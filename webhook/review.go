@@ -14,9 +14,8 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// reviews returns the HTTP handler for AdmissionReviews of version v1. For the API server, every
-// answer other than 200 is a failed call, and the failurePolicy decides. A request counts against
-// maxRequests only when its whole body has arrived.
+// For the API server, every answer other than 200 is a failed call, and the failurePolicy decides.
+// A request counts against maxRequests only when its whole body has arrived.
 func reviews(h *handler) http.Handler {
 	bodies := httpserver.NewBodies(maxBody, longestBodiesAtOnce, maxDecoded, patience)
 	places := httpserver.NewPlaces(maxRequests, patience)
@@ -39,7 +38,6 @@ func reviews(h *handler) http.Handler {
 	})
 }
 
-// answer decides about a review whose body has arrived completely.
 func (h *handler) answer(w http.ResponseWriter, r *http.Request, body []byte) {
 	var review admissionv1.AdmissionReview
 	if err := json.Unmarshal(body, &review); err != nil {

@@ -15,27 +15,25 @@ import (
 )
 
 const (
-	// rightsTimeout bounds the check of one right. It is half of the 2 s that the API server waits for
-	// the whole answer.
+	// The check of one right: half of the 2 s that the API server waits for the whole answer.
 	rightsTimeout = time.Second
-	// mostOfAUser bounds the bytes of a user's name, groups and extras that Drydock sends to the API
-	// server. It is enough for a thousand groups.
+	// The bytes of a user's name, groups and extras that are sent to the API server: enough for a
+	// thousand groups.
 	mostOfAUser = 64 << 10
 )
 
-// asks limits how many requests per second the webhook's clients can cause Drydock to send to the
-// API server. Any client that reaches the port can send a review with any user name. A client that
-// may not read Nodes does not know a Node's UID. So a review with the correct UID comes from an API
-// server, and uses the limiter known. Other reviews use the smaller limiter strangers, and cannot
-// use up the first one.
+// Requests per second that the webhook's clients can cause at the API server. Any client that
+// reaches the port can send a review with any user name. A client that may not read Nodes does not
+// know a Node's UID, so a review with the correct UID comes from an API server and uses known.
+// Others use the smaller strangers, and cannot use up the first one.
 type asks struct{ known, strangers, pods *rate.Limiter }
 
 func newAsks() asks {
 	return asks{known: rate.NewLimiter(20, 40), strangers: rate.NewLimiter(2, 10), pods: rate.NewLimiter(20, 40)}
 }
 
-// The method may returns a function. It asks the API server, once per verb, whether the requesting
-// user has that verb on repairs of the node. known means that the request has the Node's UID.
+// The returned function asks the API server, once per verb, whether the requesting user has that
+// verb on repairs of the node. known means that the request has the Node's UID.
 func (h *handler) may(ctx context.Context, req ctrladmission.Request, node string, known bool) func(verb string) (bool, error) {
 	if h.Reviews == nil {
 		return nil
@@ -87,8 +85,7 @@ func (h *handler) review(ctx context.Context, u authenticationv1.UserInfo, node,
 	return r.Status.Allowed && !r.Status.Denied, nil
 }
 
-// sizeOf returns the approximate size of the user in a request to the API server. Each group and
-// extra counts some bytes, even if it is empty.
+// Approximate. Each group and extra counts some bytes, even if it is empty.
 func sizeOf(u authenticationv1.UserInfo) int {
 	const each = 16
 	size := len(u.Username) + len(u.UID)

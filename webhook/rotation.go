@@ -23,28 +23,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// Rotation configures how the certificate is made and renewed. All replicas do this: the first
-// replica to write the Secret wins, and the others use its certificate.
+// Rotation configures how the certificate is made and renewed. All replicas do this: the first to
+// write the Secret wins, and the others use its certificate.
 type Rotation struct {
-	// Secret stores the certificate and its authority. It must exist and be mounted at CertDir.
+	// The certificate and its authority. The Secret must exist and be mounted at CertDir.
 	Secret types.NamespacedName
-	// DNSNames are the certificate's DNS names, at least one.
+	// At least one.
 	DNSNames []string
-	// Configuration is the name of the ValidatingWebhookConfiguration that receives the authority.
-	// Drydock does not create it.
+	// The ValidatingWebhookConfiguration that receives the authority. Drydock does not create it.
 	Configuration string
-	// Validity is how long the certificate is valid. Every CheckEvery, the rotator checks whether less
-	// than RenewBefore is left, and renews the certificate then. Zero means the default: a year, 90
-	// days and 12 hours. The authority is valid for ten years.
+	// Every CheckEvery, the certificate is renewed if less than RenewBefore of its Validity is
+	// left. Zero means the default: a year, 90 days and 12 hours. The authority is valid for ten
+	// years.
 	Validity, RenewBefore, CheckEvery time.Duration
 }
 
-// triesAgainAfter is the pause after the rotator has given up, or while its Secret is missing.
+// After the rotator has given up, or while its Secret is missing.
 const triesAgainAfter = 10 * time.Second
 
-// rotation runs cert-controller's rotator. The rotator ends its manager if the Secret is missing,
-// or if the Secret is not mounted for 15 minutes. Here this ends only the rotator: rotation starts
-// another one, and repairs continue.
+// rotation runs cert-controller's rotator, which ends its manager if the Secret is missing, or is
+// not mounted for 15 minutes. Here this ends only the rotator: another one is started, and repairs
+// continue.
 type rotation struct {
 	Rotation
 	mgr     manager.Manager
@@ -58,8 +57,7 @@ type rotation struct {
 	cert, key []byte // from the Secret, set by adopt
 }
 
-// rotators counts the rotators that this process has started. Each rotator is a controller, and the
-// names of controllers must differ.
+// Each rotator is a controller, and the names of controllers must differ.
 var rotators atomic.Int64
 
 func newRotation(mgr manager.Manager, o Options) *rotation {
@@ -92,7 +90,6 @@ func (r *rotation) Start(ctx context.Context) error {
 	return nil
 }
 
-// The method lacks returns why there is no certificate yet, or nil if there is one.
 func (r *rotation) lacks() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -107,10 +104,9 @@ func (r *rotation) note(err error) {
 	}
 }
 
-// adopt reads the certificate from the Secret, which this or another replica has filled. Without
-// adopt, this replica would wait for CertDir: the kubelet may take more than a minute to mount the
-// new content of a Secret that was empty. Like the rotator, adopt requires that the API servers
-// trust the authority.
+// adopt reads the certificate from the Secret, which this or another replica has filled. The
+// kubelet may take more than a minute to mount the new content of a Secret that was empty. Like the
+// rotator, adopt requires that the API servers trust the authority.
 func (r *rotation) adopt(ctx context.Context) error {
 	secret, err := r.client.CoreV1().Secrets(r.Secret.Namespace).Get(ctx, r.Secret.Name, metav1.GetOptions{})
 	if err != nil {
@@ -137,7 +133,6 @@ func (r *rotation) adopt(ctx context.Context) error {
 	return nil
 }
 
-// adopted returns the certificate and key that adopt has read, or nil.
 func (r *rotation) adopted() (cert, key []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -151,7 +146,6 @@ func (r *rotation) secretExists(ctx context.Context) error {
 	return nil
 }
 
-// rotate runs one rotator until the rotator gives up or ctx ends.
 func (r *rotation) rotate(ctx context.Context) error {
 	parts := &collector{Manager: r.mgr, config: oneOfEach(r.mgr.GetConfig(), r.Secret.Name, r.Configuration)}
 	ready := make(chan struct{})
@@ -182,7 +176,7 @@ func (r *rotation) rotate(ctx context.Context) error {
 	return g.Wait()
 }
 
-// collector is a manager that collects the rotator's runnables instead of running them.
+// A manager that collects the rotator's runnables instead of running them.
 type collector struct {
 	manager.Manager
 	config    *rest.Config
@@ -196,9 +190,9 @@ func (c *collector) Add(r manager.Runnable) error {
 
 func (c *collector) GetConfig() *rest.Config { return c.config }
 
-// oneOfEach returns a configuration for the rotator's client that limits its lists and watches to
-// one Secret and one webhook configuration. Otherwise the rotator would request every Secret of the
-// namespace and every webhook configuration of the cluster, and Drydock has no right to read those.
+// oneOfEach limits the lists and watches of the rotator's client to one Secret and one webhook
+// configuration. Otherwise it would request every Secret of the namespace and every webhook
+// configuration of the cluster, and Drydock has no right to read those.
 func oneOfEach(c *rest.Config, secret, configuration string) *rest.Config {
 	c = rest.CopyConfig(c)
 	c.Wrap(func(next http.RoundTripper) http.RoundTripper {

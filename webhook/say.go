@@ -11,16 +11,15 @@ import (
 // These limits bound the log, because any client that reaches the port can cause log lines with any
 // names in them. drydock_admission_total also counts the requests without a line.
 const (
-	// linesPerSecond is the average rate of log lines, and linesAtOnce is the largest burst.
+	// The average rate, and the largest burst.
 	linesPerSecond, linesAtOnce = 2, 50
-	// mostOfAName and mostOfAnError bound the texts in a line.
+	// Texts in a line, in bytes.
 	mostOfAName, mostOfAnError = 253, 300
 )
 
 func newLines() *rate.Limiter { return rate.NewLimiter(linesPerSecond, linesAtOnce) }
 
-// say writes a log line about a request, if the rate limit allows. A nil err is not logged as an
-// error.
+// The rate limit may drop the line. A nil err is not logged as an error.
 func (h *handler) say(err error, what, object, user, operation, why string) {
 	if !h.lines.AllowN(h.Clock.Now(), 1) {
 		return

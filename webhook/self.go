@@ -22,7 +22,7 @@ func Self(ctx context.Context, client kubernetes.Interface) (string, error) {
 	return r.Status.UserInfo.Username, nil
 }
 
-// nodeOf reads the pod and returns the name of its node. The name is empty if the pod has no node.
+// The name is empty if the pod has no node.
 func (h *handler) nodeOf(ctx context.Context, namespace, pod string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, rightsTimeout)
 	defer cancel()

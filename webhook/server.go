@@ -22,8 +22,7 @@ const (
 	evictionsPath = "/v1/admit/evictions"
 )
 
-// againAfter is the pause before the server tries again to learn its user name or to read its
-// certificate.
+// The pause before the server tries again to learn its user name or to read its certificate.
 const againAfter = time.Second
 
 // Server serves admission on every replica, as soon as the replica has a certificate.
@@ -66,8 +65,8 @@ func Add(mgr manager.Manager, o Options) (*Server, error) {
 // NeedLeaderElection returns false: the API server calls any replica.
 func (*Server) NeedLeaderElection() bool { return false }
 
-// Start serves until ctx ends. First it learns Drydock's own user name and waits for a certificate.
-// It waits without a time limit, because repairs continue without admission.
+// Start serves until ctx ends. First it learns Drydock's own user name and waits for a certificate,
+// without a time limit, because repairs continue without admission.
 func (s *Server) Start(ctx context.Context) error {
 	self, ok := s.learnSelf(ctx)
 	if !ok || !s.awaitCertificate(ctx) {
@@ -93,16 +92,14 @@ func (s *Server) Start(ctx context.Context) error {
 	return server.Serve(ctx, listener, shutdownGrace, func() {})
 }
 
-// files returns the paths of the certificate, of its key, and of the authority for the API servers'
-// client certificates.
+// The ClientCAFile has the authority for the API servers' client certificates.
 func (s *Server) files() httpserver.TLSFiles {
 	return httpserver.TLSFiles{
 		CertFile: filepath.Join(s.CertDir, "tls.crt"), KeyFile: filepath.Join(s.CertDir, "tls.key"), ClientCAFile: s.ClientCAFile,
 	}
 }
 
-// certificates reads the certificate from the files. Until the files exist, it uses the certificate
-// that the rotation has adopted.
+// Until the files exist, the certificate that the rotation has adopted is used.
 func (s *Server) certificates() (*httpserver.Certificates, error) {
 	if s.rotator == nil {
 		return httpserver.NewCertificates("the webhook", s.files())
@@ -110,9 +107,9 @@ func (s *Server) certificates() (*httpserver.Certificates, error) {
 	return httpserver.NewCertificatesUntil("the webhook", s.files(), s.rotator.adopted)
 }
 
-// Ready returns why admission is not served, for /readyz, or nil. It checks the state of this
-// process and opens no connection: otherwise a flood of connections to the webhook's port would
-// remove the replica from the receiver's Service.
+// Ready returns why admission is not served, for /readyz, or nil. It opens no connection: otherwise
+// a flood of connections to the webhook's port would remove the replica from the receiver's
+// Service.
 func (s *Server) Ready() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
