@@ -75,15 +75,15 @@ func Runbook(alert string) (string, error) {
 // Rule is one shipped rule.
 type Rule struct {
 	Alert string `json:"alert"`
-	// Labels are the labels that the rule itself sets.
+	// Only those that the rule itself sets.
 	Labels map[string]string `json:"labels"`
-	// Waits is how long a fault lasts before the alert fires, for example "5 minutes". It comes
-	// from the rule's description, and is empty if the description names no time. It is longer than
-	// the rule's `for` if the expression also looks back in time.
+	// How long a fault lasts before the alert fires, for example "5 minutes", according to the
+	// rule's description. Empty if that names no time. It is longer than the rule's `for` if the
+	// expression also looks back in time.
 	Waits string `json:"-"`
 }
 
-// Wait returns Waits as a duration. Zero means that the description names no time.
+// Wait returns Waits as a duration, or zero.
 func (r Rule) Wait() time.Duration {
 	amount, unit, found := strings.Cut(r.Waits, " ")
 	if !found {
@@ -93,7 +93,6 @@ func (r Rule) Wait() time.Duration {
 	return wait
 }
 
-// waits finds the time in a description, for example in "has not been Ready for 5 minutes".
 var waits = regexp.MustCompile(`(?i)\bfor (\d+ (?:minutes?|hours?))\b`)
 
 // Shipped are the shipped rules, sorted by their alerts' names.
