@@ -23,10 +23,8 @@ import (
 )
 
 const (
-	// keysEvery is how often the key file is read again.
 	keysEvery = 10 * time.Second
-	// maxScrapes is the limit of concurrent requests for /metrics. maxConnections is the limit of
-	// open connections: those of Prometheus and those of the kubelet's probes together.
+	// maxConnections counts the connections of Prometheus and of the kubelet's probes together.
 	maxScrapes     = 4
 	maxConnections = 128
 	maxHeaderBytes = 16 << 10
@@ -36,7 +34,6 @@ const (
 	stopWithin     = 3 * time.Second
 )
 
-// agent holds all parts of the process.
 type agent struct {
 	options  options
 	payload  int
@@ -48,7 +45,7 @@ type agent struct {
 	prober   *mesh.Prober
 }
 
-// newAgent makes all parts. They open no port and send no request before start.
+// newAgent opens no port and sends no request. start does.
 func newAgent(o options, restConfig *rest.Config, log logr.Logger) (*agent, error) {
 	a := &agent{options: o, log: log, registry: prometheus.NewRegistry()}
 	var err error
@@ -91,7 +88,6 @@ func newAgent(o options, restConfig *rest.Config, log logr.Logger) (*agent, erro
 	return a, nil
 }
 
-// start runs all parts until ctx ends or one fails.
 func (a *agent) start(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return a.serve(ctx) })
@@ -102,7 +98,6 @@ func (a *agent) start(ctx context.Context) error {
 	return group.Wait()
 }
 
-// serve serves /metrics, and /healthz and /readyz for the kubelet.
 func (a *agent) serve(ctx context.Context) error {
 	server := httpserver.New("the metrics server", a.routes(), httpserver.Limits{
 		Connections: maxConnections, Kept: maxConnections / 2, Patience: patience, HeaderBytes: maxHeaderBytes,
@@ -130,8 +125,8 @@ func (a *agent) routes() http.Handler {
 	return mux
 }
 
-// ready returns nil if the agent is ready, or an error that says why it is not. It depends only on
-// this process: if the API server stops answering later, the agent stays ready.
+// ready depends only on this process: if the API server stops answering later, the agent stays
+// ready.
 func (a *agent) ready() error {
 	select {
 	case <-a.server.Listening():

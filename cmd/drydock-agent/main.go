@@ -15,15 +15,13 @@ import (
 
 var command = cli.Program{Name: "drydock-agent"}
 
-// downward maps a flag to the environment variable that sets it. A Pod usually fills these
-// variables from the downward API.
+// downward maps a flag to its environment variable, which a Pod fills from the downward API.
 var downward = map[string]string{"node-name": "NODE_NAME", "namespace": "POD_NAMESPACE"}
 
 func main() {
 	cli.Main(func(ctx context.Context, args []string) int { return execute(ctx, args, os.Stdout, os.Stderr) })
 }
 
-// execute runs the command that args name and returns the exit code.
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return command.Execute(ctx, newRootCommand(), args, stdout, stderr)
 }

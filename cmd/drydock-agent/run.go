@@ -21,7 +21,6 @@ import (
 	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
-// options are the flags of the command run.
 type options struct {
 	node, namespace, service, listen, metrics, keyFile, topologyLabel, kubeconfig string
 	interval                                                                      time.Duration
@@ -30,9 +29,8 @@ type options struct {
 }
 
 const (
-	// minPayload is the smallest --payload, in bytes. Each path of the mesh is probed with a short
-	// and a long message. The long one must be clearly longer than the short one, which is only a
-	// header.
+	// minPayload is in bytes. Each path of the mesh is probed with a short and a long message. The
+	// long one must be clearly longer than the short one, which is only a header.
 	minPayload  = 256
 	minInterval = time.Second
 	maxInterval = time.Minute
@@ -70,7 +68,6 @@ func newRunCommand() *cobra.Command {
 	return cmd
 }
 
-// check returns everything that is wrong with the flags.
 func (o options) check() error {
 	var faults []error
 	for _, must := range []struct{ flag, value, hint string }{
@@ -107,7 +104,6 @@ func portOf(address string) (uint16, error) {
 	return uint16(n), err
 }
 
-// run runs until ctx ends.
 func run(ctx context.Context, log logr.Logger, o options) error {
 	klog.SetLogger(log.WithName("client"))
 	restConfig, err := restConfigOf(o.kubeconfig)

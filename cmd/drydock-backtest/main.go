@@ -24,8 +24,6 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// command runs the program. If the configuration has faults, it prints them in the same form as
-// `drydock check`.
 var command = cli.Program{Name: "drydock backtest", Lines: func(err error) []string {
 	var faults config.Faults
 	if errors.As(err, &faults) {
@@ -51,7 +49,6 @@ type asked struct {
 	now      func() time.Time
 }
 
-// formats are the values of --output.
 var formats = []string{"text", "json", "html"}
 
 func newCommand(now func() time.Time) *cobra.Command {
@@ -143,7 +140,6 @@ func (a *asked) run(ctx context.Context, out, progress io.Writer) error {
 	return found.Page().Text(out)
 }
 
-// period returns the period to replay.
 func (a *asked) period() (from, until time.Time, err error) {
 	until = a.now()
 	if a.until != "" {
@@ -158,7 +154,6 @@ func (a *asked) period() (from, until time.Time, err error) {
 	return until.Add(-time.Duration(since)), until, nil
 }
 
-// inputs reads the files that the flags name.
 func (a *asked) inputs() (configs []backtest.Named, past history.Options, err error) {
 	cures := backtest.UsualCures()
 	if a.cures != "" {

@@ -9,18 +9,14 @@ import (
 	"drydock.dev/drydock/internal/cli"
 )
 
-// barWidth is the width of the bar, in characters.
 const barWidth = 40
 
-// bar shows on one line of the terminal how much of the past was read, and the estimated time for
-// the rest.
 type bar struct {
 	out   io.Writer
 	began time.Time
 	now   func() time.Time
 }
 
-// show rewrites the line.
 func (b *bar) show(done, all time.Duration) {
 	part := float64(done) / float64(all)
 	full := int(part * barWidth)
@@ -28,5 +24,4 @@ func (b *bar) show(done, all time.Duration) {
 		cli.ToGo(part, 1-part, b.now().Sub(b.began)))
 }
 
-// end removes the line.
 func (b *bar) end() { _, _ = fmt.Fprint(b.out, "\r\033[K") }

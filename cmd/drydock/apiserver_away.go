@@ -6,9 +6,8 @@ import (
 	"net/url"
 )
 
-// starting returns the error of a failed start. It says what the program was doing. If the API
-// server did not answer, it also says what to check, and leaves out client-go's text about API
-// discovery.
+// starting says what the program was doing. If the API server did not answer, it says what to
+// check, and leaves out client-go's text about API discovery.
 func (p *program) starting(doing string, err error) error {
 	var request *url.Error
 	if !errors.As(err, &request) {

@@ -12,8 +12,7 @@ import (
 	"drydock.dev/drydock/internal/cli"
 )
 
-// backtester is the program that replays the past. It is separate, so that the program that repairs
-// nodes does not contain its code.
+// backtester is separate, so that the program that repairs nodes does not contain its code.
 const backtester = "drydock-backtest"
 
 func newBacktestCommand() *cobra.Command {
@@ -43,8 +42,7 @@ func newBacktestCommand() *cobra.Command {
 	}
 }
 
-// findBacktester returns the path of the backtester. It searches this program's folder first,
-// because a backtester there has the same version.
+// findBacktester searches this program's folder first: a backtester there has the same version.
 func findBacktester() (string, error) {
 	if self, err := os.Executable(); err == nil {
 		path := filepath.Join(filepath.Dir(self), backtester)

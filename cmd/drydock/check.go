@@ -25,7 +25,6 @@ import (
 	"drydock.dev/drydock/remediations/providers/medik8s"
 )
 
-// readNodesWithin bounds one request that lists Nodes.
 const readNodesWithin = 30 * time.Second
 
 func newCheckCommand() *cobra.Command {
@@ -124,9 +123,8 @@ func newCheckCommand() *cobra.Command {
 	return cmd
 }
 
-// startable returns the error that would end `drydock run` at its start, or nil. It makes the same
-// clients, because only they find unusable files, for example a known_hosts file. It sends no
-// requests.
+// startable makes the clients of `drydock run`, because only they find unusable files, for example
+// a known_hosts file. It sends no requests.
 func startable(cfg *config.Config) error {
 	p := &program{cfg: cfg, providers: providers, rest: &rest.Config{}, reg: prometheus.NewRegistry(), log: logr.Discard()}
 	if err := p.makeClients(); err != nil {
@@ -136,9 +134,8 @@ func startable(cfg *config.Config) error {
 	return err
 }
 
-// saidOfCluster compares the configuration with the cluster. plan has lines about the steps: the
-// provider that would carry out each step, and the Nodes that it serves. against has one sentence
-// for each conflict.
+// saidOfCluster compares the configuration with the cluster. plan says which provider would carry
+// out each step, and the Nodes that it serves. against has one sentence for each conflict.
 func saidOfCluster(ctx context.Context, stderr io.Writer, cfg *config.Config, kubeconfig, management string) (plan, against []string, err error) {
 	c, client, err := clusterOf(stderr, kubeconfig)
 	if err != nil {
@@ -161,7 +158,6 @@ func saidOfCluster(ctx context.Context, stderr io.Writer, cfg *config.Config, ku
 	), nil
 }
 
-// clusterOf returns a client for the cluster of the kubeconfig.
 func clusterOf(stderr io.Writer, kubeconfig string) (*rest.Config, kubernetes.Interface, error) {
 	c, err := restConfigOf(kubeconfig)
 	if err != nil {
@@ -178,7 +174,6 @@ func clusterOf(stderr io.Writer, kubeconfig string) (*rest.Config, kubernetes.In
 	return c, client, nil
 }
 
-// nodesOf lists all Nodes of the cluster.
 func nodesOf(ctx context.Context, client kubernetes.Interface) ([]*corev1.Node, error) {
 	var out []*corev1.Node
 	o := metav1.ListOptions{Limit: 500}
@@ -196,8 +191,6 @@ func nodesOf(ctx context.Context, client kubernetes.Interface) ([]*corev1.Node, 
 	}
 }
 
-// printFaults prints the faults of a configuration, one per line. The returned error sets the exit
-// code to 1.
 func printFaults(out io.Writer, err error) error {
 	var faults config.Faults
 	if !errors.As(err, &faults) {

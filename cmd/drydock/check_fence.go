@@ -17,13 +17,10 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// askAtOnce is how many fence agents run at the same time.
 const askAtOnce = 10
 
-// fenceStates asks the fence agents for the power state of the machines of providers.fence. It
-// changes nothing. said has one sentence for each machine. against has one sentence for each
-// machine without an answer. It also has one for each line of a machinesFile that names no Node of
-// the cluster.
+// fenceStates only reads power states. against has one sentence for each machine without an answer,
+// and for each line of a machinesFile that names no Node.
 func fenceStates(ctx context.Context, cfg *config.Config, nodes []*corev1.Node) (said, against []string) {
 	c, ok := config.Of[*fencesettings.Fence](cfg)
 	if !ok {
@@ -62,7 +59,6 @@ func fenceStates(ctx context.Context, cfg *config.Config, nodes []*corev1.Node) 
 	return said, against
 }
 
-// fences reports whether providers.fence serves a step on the Node.
 func fences(cfg *config.Config, n *corev1.Node) bool {
 	for step := range fencesettings.Section.Steps {
 		if name, _ := cfg.Core.ProviderOf(step, n); name == fencesettings.Section.Key {
@@ -72,8 +68,7 @@ func fences(cfg *config.Config, n *corev1.Node) bool {
 	return false
 }
 
-// withoutNode returns a sentence for each line of the agent's machinesFile that fits no Node of the
-// cluster. The name in the line may be misspelt.
+// withoutNode finds lines of the machinesFile that fit no Node. Their names may be misspelt.
 func withoutNode(a fencesettings.Agent, nodes []*corev1.Node) (against []string) {
 	if a.MachinesFile == "" {
 		return nil

@@ -24,18 +24,17 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// errPreview stops a provider before it sends a call. A provider calls mayStill right before it
-// sends. In a preview, mayStill returns errPreview.
+// errPreview stops a provider in a preview: mayStill, called right before a call is sent, returns
+// it.
 var errPreview = errors.New("drydock check sends nothing")
 
-// previewed are the steps whose first call `drydock check` can print without sending it. Before
-// such a call, the provider passes its text to kit.Previewing's function, then calls mayStill. In a
-// preview, mayStill returns errPreview, so the provider does not send the call.
+// previewed are the steps whose first call `drydock check` can print without sending it. The
+// provider passes the text to kit.Previewing's function, then calls mayStill, which returns
+// errPreview.
 var previewed = []string{"reboot", "sysrq", "powerOff", "replace", "external", "external-replace", "restart-unit", "restart-kubelet", "restart-containerd"}
 
-// saidOfMachine asks one provider about the machine of one Node, and changes nothing. lines are the
-// provider's answers and the calls that it would send. sound is true if at least one step was
-// checked and the provider would carry out every checked step.
+// saidOfMachine changes nothing. sound is true if at least one step was checked and the provider
+// would carry out every checked step.
 func saidOfMachine(ctx context.Context, stderr io.Writer, cfg *config.Config, kubeconfig, name, node string) (lines []string, sound bool, err error) {
 	c, client, err := clusterOf(stderr, kubeconfig)
 	if err != nil {
@@ -90,8 +89,6 @@ func configuredProviders(all map[string]map[string]engine.Actuator) (names []str
 	return names
 }
 
-// askedFor asks the provider about one step on the Node. says are the provider's answers. ok is
-// true if the provider would carry out the step.
 func askedFor(ctx context.Context, cfg *config.Config, a engine.Actuator, n *corev1.Node, provider, step string, timeout time.Duration) (says []string, ok bool) {
 	bounded := func() (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, timeout) }
 	if serves, _ := cfg.Core.ProviderOf(step, n); serves != provider {
@@ -153,5 +150,4 @@ func askedFor(ctx context.Context, cfg *config.Config, a engine.Actuator, n *cor
 	return says, ok
 }
 
-// maxPreview bounds the text that check prints of one call, in bytes.
 const maxPreview = 4 << 10

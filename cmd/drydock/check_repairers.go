@@ -14,8 +14,7 @@ import (
 	clusterapisettings "drydock.dev/drydock/remediations/providers/clusterapi/settings"
 )
 
-// repairersOf returns the other systems that repair nodes of the cluster. unread has one sentence
-// for each kind of system whose objects could not be read.
+// unread has one sentence for each kind of system whose objects could not be read.
 func repairersOf(ctx context.Context, client kubernetes.Interface, objects dynamic.Interface) (all []coverage.Repairer, unread []string) {
 	for _, l := range repairers {
 		found, err := l.find(ctx, client, objects)
@@ -27,9 +26,8 @@ func repairersOf(ctx context.Context, client kubernetes.Interface, objects dynam
 	return append(all, coverage.Managed()...), unread
 }
 
-// repairersElsewhere returns the MachineHealthChecks of an external management cluster, or a
-// sentence that says why they could not be read. kubeconfig replaces the file that the
-// configuration names, because that file exists only in Drydock's pod.
+// repairersElsewhere reads the MachineHealthChecks of an external management cluster. kubeconfig
+// replaces the configured file, which exists only in Drydock's pod.
 func repairersElsewhere(ctx context.Context, cfg *config.Config, kubeconfig string) (all []coverage.Repairer, unread []string) {
 	c, ok := config.Of[*clusterapisettings.ClusterAPI](cfg)
 	if !ok || c.Kubeconfig == "" {

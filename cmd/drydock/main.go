@@ -15,8 +15,6 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// command runs the program. If the configuration has faults, it prints them in the same form as
-// `drydock check`: each line names its file.
 var command = cli.Program{Name: "drydock", Lines: func(err error) []string {
 	var faults config.Faults
 	if errors.As(err, &faults) {
@@ -29,7 +27,6 @@ func main() {
 	cli.Main(func(ctx context.Context, args []string) int { return execute(ctx, args, os.Stdout, os.Stderr) })
 }
 
-// execute runs the command in args and returns the exit code.
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	// The output may contain text of other users. text.Writer replaces control characters, so that
 	// such text cannot control the terminal.

@@ -17,8 +17,6 @@ const (
 	headroom = 10
 )
 
-// boundMemory sets the garbage collector's limits. The environment variable GOGC overrides
-// gcPercent.
 func boundMemory() {
 	if _, set := os.LookupEnv("GOGC"); !set {
 		debug.SetGCPercent(gcPercent)

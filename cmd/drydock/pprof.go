@@ -8,12 +8,11 @@ import (
 	"drydock.dev/drydock/internal/cli"
 )
 
-// mutexSample makes the mutex profile record one of every 100 waits for a lock. The sample shows
-// which locks are slow, and costs almost nothing.
+// mutexSample records one of every 100 waits for a lock, which costs almost nothing.
 const mutexSample = 100
 
-// checkProfilerAddress returns an error unless the address is a port on loopback. A profile shows
-// the process's memory, and requests for profiles can overload the process.
+// checkProfilerAddress allows only loopback: a profile shows the process's memory, and requests for
+// profiles can overload the process.
 func checkProfilerAddress(address string) error {
 	if address == "" {
 		return nil

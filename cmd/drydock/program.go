@@ -27,9 +27,8 @@ import (
 	"drydock.dev/drydock/remediations/rescue"
 )
 
-// program holds the parts of the process that need no API server. They exist until the process
-// ends. newManager makes the parts that need an API server. If the process loses the lead and does
-// not end, the process calls newManager again.
+// program holds the parts of the process that need no API server. newManager makes the others, and
+// again if the process loses the lead and does not end.
 type program struct {
 	cfg     *config.Config
 	rest    *rest.Config
@@ -37,20 +36,19 @@ type program struct {
 	clients kubernetes.Interface
 	alerts  *alertmanager.Client
 	posts   *posts
-	// others has the other systems that repair nodes in this cluster.
-	others others
-	recv   *receiver.Server
-	// token is the bearer token that Alertmanager sends to the receiver. It is nil unless Drydock
-	// generates the token. secrets are all values that Drydock generates, including token.
+	others  others
+	recv    *receiver.Server
+	// token is the bearer token that Alertmanager sends. It is nil unless Drydock generates it.
+	// secrets are all values that Drydock generates, including token.
 	token   *kube.OwnSecret
 	secrets []*kube.OwnSecret
-	// hosts is the client for steps on hosts. It is nil if providers.hosts is not configured.
+	// hosts is nil if providers.hosts is not configured.
 	hosts *hosts.Client
-	// rescue repairs API servers. It is nil if controlPlane is not configured.
+	// rescue is nil if controlPlane is not configured.
 	rescue *rescue.Rescue
 	// reg registers the metrics that last as long as the process.
 	reg prometheus.Registerer
-	// providers are the providers of steps on nodes. nodes returns all Nodes in the cache.
+	// nodes returns all Nodes in the cache.
 	providers []provider
 	nodes     func(context.Context) ([]*corev1.Node, error)
 	pprof     string
@@ -60,12 +58,11 @@ type program struct {
 	// Events. Until the cache has all Nodes, door accepts no alerts and recorder is nil.
 	door     intake.Door
 	recorder atomic.Pointer[engine.Recorder]
-	// ready holds a function that returns nil if the running manager is ready, and otherwise the
-	// reason. ready is nil while no manager runs.
+	// ready returns the reason if the running manager is not ready. It is nil while no manager runs.
 	ready atomic.Pointer[func() error]
 }
 
-// newProgram makes the parts that need no API server. Nothing runs yet.
+// newProgram starts nothing.
 func newProgram(cfg *config.Config, restConfig *rest.Config, pprof string, log logr.Logger) (*program, error) {
 	// The client has no rate limit, because the API server limits Drydock by priority and fairness.
 	// With a limit in the client, a repair's write would wait behind the writes for a burst of
@@ -91,8 +88,7 @@ func newProgram(cfg *config.Config, restConfig *rest.Config, pprof string, log l
 	return p, nil
 }
 
-// makeClients makes the clients of the configured systems. It sends no request, so an error means
-// that the configuration is wrong.
+// makeClients sends no request, so an error means that the configuration is wrong.
 func (p *program) makeClients() (err error) {
 	p.writes = rest.CopyConfig(p.rest)
 	p.writes.Timeout = apiTimeout
@@ -117,9 +113,8 @@ func (p *program) makeClients() (err error) {
 }
 
 // tryProviders makes each provider once and discards it, so that a wrong configuration ends the
-// program at its start. Each manager makes its own providers later. A fault that appears only then
-// may look like an API server that does not answer. With a control plane, the program would retry
-// forever.
+// program at its start. Later, the fault may look like an API server that does not answer: with a
+// control plane, the program would retry forever.
 func (p *program) tryProviders() error {
 	j := &joined{program: p, reg: prometheus.NewRegistry()}
 	for _, k := range kinds {
@@ -131,7 +126,6 @@ func (p *program) tryProviders() error {
 	return err
 }
 
-// isReady returns nil if this process is ready, or an error that says why it is not.
 func (p *program) isReady(*http.Request) error {
 	ready := p.ready.Load()
 	if ready == nil {
@@ -140,8 +134,8 @@ func (p *program) isReady(*http.Request) error {
 	return (*ready)()
 }
 
-// linking returns a part that a manager starts once the cache has all Nodes. While the part runs,
-// the program can write alerts on Nodes and send Events.
+// linking returns a part that starts once the cache has all Nodes. While it runs, the program can
+// write alerts on Nodes and send Events.
 func (p *program) linking(in intake.Intake, recorder engine.Recorder) manager.Runnable {
 	return unelected(func(ctx context.Context) error {
 		p.door.Open(in)

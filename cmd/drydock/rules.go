@@ -36,9 +36,8 @@ func newRulesCommand() *cobra.Command {
 	}
 }
 
-// ruleText returns the rule file that args name, unchanged. Without args, it returns the groups of
-// all files as one file. Prometheus reads only the first YAML document of a file, so the output is
-// one document.
+// ruleText returns the rule file that args name, unchanged. Without args, it merges all files:
+// Prometheus reads only the first YAML document of a file.
 func ruleText(files, args []string) ([]byte, error) {
 	if len(args) == 1 {
 		file := strings.TrimSuffix(args[0], ".yaml") + ".yaml"

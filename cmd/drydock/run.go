@@ -48,9 +48,8 @@ func newRunCommand() *cobra.Command {
 	return cmd
 }
 
-// run reads the configuration once, and runs until ctx ends or the replica loses the lead. The
-// process then ends, so that no work of a former leader continues. If Drydock also repairs API
-// servers, the process continues after it has lost the lead: see runApart.
+// run ends when the replica loses the lead. The process then ends, so that no work of a former
+// leader continues. If Drydock also repairs API servers, the process continues: see runApart.
 func run(ctx context.Context, log logr.Logger, file, kubeconfig, pprof string) error {
 	boundMemory()
 	ctrllog.SetLogger(webhook.WithoutNormalErrors(log))

@@ -12,13 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// joinAgain is the pause before runApart makes a new manager, after the lead was lost or the API
-// server did not answer.
 const joinAgain = 3 * time.Second
 
-// runApart runs the receiver and the repair of API servers, even while no API server answers. It
-// also runs a manager with the parts that need the API server. When the manager ends, for example
-// because the lead was lost, runApart makes a new one.
+// runApart runs the receiver and the repair of API servers, even while no API server answers. When
+// the manager of the other parts ends, for example because the lead was lost, it makes a new one.
 func (p *program) runApart(ctx context.Context) error {
 	servers, err := p.servers(ctx)
 	if err != nil {
@@ -43,7 +40,6 @@ func (p *program) runApart(ctx context.Context) error {
 	return g.Wait()
 }
 
-// runManager makes one manager and runs it until it ends.
 func (p *program) runManager(ctx context.Context) error {
 	reg := &registrations{Registerer: metrics.Registry}
 	defer reg.end()
@@ -60,8 +56,8 @@ func (p *program) runManager(ctx context.Context) error {
 	return nil
 }
 
-// registrations are the metrics of one manager's parts. They are unregistered when the manager
-// ends, because the next manager registers metrics of the same names.
+// registrations are unregistered when the manager ends, because the next manager registers metrics
+// of the same names.
 type registrations struct {
 	prometheus.Registerer
 	mu  sync.Mutex

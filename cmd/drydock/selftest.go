@@ -58,8 +58,6 @@ func newSelfTestCommand() *cobra.Command {
 	return cmd
 }
 
-// awaitSelfTest reads the ledger until it shows that the self-test's alert arrived. It prints each
-// new result once.
 func awaitSelfTest(ctx context.Context, store kube.LedgerStore, out io.Writer) error {
 	again := time.NewTicker(2 * time.Second)
 	defer again.Stop()
@@ -88,8 +86,7 @@ func awaitSelfTest(ctx context.Context, store kube.LedgerStore, out io.Writer) e
 	}
 }
 
-// selfTestAnswer reports whether the ledger shows that the self-test's alert arrives. answer is the
-// result of the self-test in a sentence.
+// selfTestAnswer reads the ledger. ok is true if the self-test's alert arrives.
 func selfTestAnswer(ctx context.Context, store kube.LedgerStore) (ok bool, answer string) {
 	data, _, err := store.Load(ctx)
 	if err != nil {

@@ -26,7 +26,6 @@ func registerBuildInfo(reg prometheus.Registerer) {
 	reg.MustRegister(info)
 }
 
-// registerInfo registers drydock_info, a metric with the version and the cluster's ID.
 func registerInfo(reg prometheus.Registerer, cfg *config.Config) {
 	id := cfg.Core.ClusterValue
 	if c, ok := config.Of[*civosettings.Civo](cfg); ok {

@@ -34,10 +34,9 @@ import (
 const (
 	// apiTimeout bounds one request to the API server, except watches.
 	apiTimeout = 10 * time.Second
-	// callMargin is added to a provider's own timeout. The sum limits one call to the provider.
+	// callMargin is added to a provider's own timeout.
 	callMargin = 15 * time.Second
-	// keepAlive is the TCP keep-alive interval of connections to the API server. The value is
-	// client-go's.
+	// keepAlive is client-go's TCP keep-alive interval.
 	keepAlive = 30 * time.Second
 	// stopWithin is how long all parts together may take to stop, including running calls.
 	stopWithin = 8 * time.Second
@@ -46,36 +45,30 @@ const (
 // The next three lists define what Drydock consists of: kinds (of targets), providers, and parts
 // (which a manager runs).
 
-// kind is a kind of target other than nodes.
 type kind struct {
 	of remediations.Kind
-	// join sets a Go interface in the engine's options, so that the engine can observe and repair
-	// targets of this kind. It returns a Carrier, which finds the node of an alert about such a
-	// target. The Carrier is nil if the kind is not configured.
+	// join lets the engine observe and repair targets of this kind. The Carrier finds the node of an
+	// alert about such a target. It is nil if the kind is not configured.
 	join func(j *joined, o *engine.Options) (intake.Carrier, error)
 }
 
-// kinds are the kinds of targets whose repairs are recorded on Nodes. config.Config.Core.Kinds says
-// how an alert names such a target. API servers are not in this list, because newRescue makes the
-// part that repairs them.
+// kinds are the kinds of targets whose repairs are recorded on Nodes. API servers are not in this
+// list, because newRescue makes the part that repairs them.
 var kinds = []kind{
 	{remediations.KindSidecar, joinSidecars},
 	{remediations.KindLocation, joinMesh},
 }
 
-// provider makes the steps of a configured provider.
 type provider struct {
-	// name is the provider's key in the configuration.
 	name string
-	// make returns the provider's steps by name, and the timeout of one call. late receives an answer
-	// that arrives after the engine has given up the call.
+	// timeout bounds one call. late receives an answer that arrives after the engine has given up the
+	// call.
 	make func(p *program, late lateAnswer) (steps map[string]engine.Actuator, timeout time.Duration, err error)
 }
 
 type lateAnswer func(node, attempt string, outcome remediations.CallOutcome, why error)
 
-// providers are the providers of steps on nodes. config.Config.Core.Providers defines which Nodes
-// each provider serves.
+// config.Config.Core.Providers defines which Nodes each provider serves.
 var providers = []provider{
 	{"civo", civoSteps},
 	{"redfish", redfishSteps},
@@ -90,7 +83,6 @@ var providers = []provider{
 	{"clusterWide", clusterWideSteps},
 }
 
-// parts are the parts that a manager runs.
 var parts = []func(ctx context.Context, j *joined) ([]manager.Runnable, error){
 	func(ctx context.Context, j *joined) ([]manager.Runnable, error) {
 		if j.rescue != nil {
@@ -114,8 +106,7 @@ var parts = []func(ctx context.Context, j *joined) ([]manager.Runnable, error){
 	func(_ context.Context, j *joined) ([]manager.Runnable, error) { return j.lookingForRepairers() },
 }
 
-// newManager makes a manager with the parts that need the API server. The manager's Start starts
-// these parts. Their metrics are registered in reg.
+// newManager makes the parts that need the API server. Start starts them.
 func (p *program) newManager(ctx context.Context, reg prometheus.Registerer) (manager.Manager, error) {
 	mgr, err := manager.New(p.rest, p.managerOptions())
 	if err != nil {
@@ -181,32 +172,27 @@ func (p *program) newManager(ctx context.Context, reg prometheus.Registerer) (ma
 	return mgr, nil
 }
 
-// joined holds what the parts of one manager share.
 type joined struct {
 	*program
 	manager  manager.Manager
 	fleet    kube.Fleet
 	recorder engine.Recorder
 	reg      prometheus.Registerer
-	// carriers has, for each kind of target, the part that finds the node of an alert about such a
-	// target.
 	carriers map[remediations.Kind]intake.Carrier
 	// queue has the accepted alerts that are not written on their Nodes yet.
 	queue *intake.Queue
-	// asked records when the admission webhook last got a request.
 	asked *asked
-	// charge is this installation's claim on the Lease that all Drydock installations of the cluster
-	// share. Only the holder of this Lease may act.
-	charge *kube.Charge
-	// writePath watches whether the API server accepts Drydock's writes on Nodes.
+	// charge claims the Lease that all Drydock installations of the cluster share. Only the holder of
+	// this Lease may act.
+	charge    *kube.Charge
 	writePath *kube.WritePath
 	// room counts alerts that the cache does not show on their Nodes yet. They count against the limit
 	// of alerts per Node.
 	room   *intake.Room
 	engine *engine.Engine
-	// conditions sets Drydock's conditions on Nodes. It is nil if Drydock sets none.
+	// conditions is nil if Drydock sets none.
 	conditions *kube.Conditions
-	// admits returns nil if the admission webhook is ready, or an error that says why it is not.
+	// admits returns an error if the admission webhook is not ready.
 	admits func() error
 }
 
@@ -245,7 +231,7 @@ func apart(c *rest.Config) *rest.Config {
 	return c
 }
 
-// newEngine makes the engine. In o, the Go interfaces for each kind of target are already set.
+// newEngine expects that o already has the Go interfaces for each kind of target.
 func (j *joined) newEngine(o engine.Options) (*engine.Engine, error) {
 	cfg, clients := j.cfg, j.clients
 	var eng *engine.Engine // late answers of these actuators go to this engine
@@ -291,5 +277,4 @@ func newID() string {
 	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:]))[:6]
 }
 
-// below returns a random number in [0, n).
 func below(n int) int { return mathrand.IntN(n) } //nolint:gosec // the runtime seeds it, and nothing secret rests on it

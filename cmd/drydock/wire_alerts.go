@@ -14,7 +14,6 @@ import (
 	"drydock.dev/drydock/remediations/intake"
 )
 
-// newAlertmanager makes the client of the configured Alertmanagers.
 func newAlertmanager(cfg *config.Config, reg prometheus.Registerer) (*alertmanager.Client, error) {
 	o := alertmanager.Options{
 		HTTPConfig: cfg.Alertmanager.HTTPConfig, Registerer: reg,
@@ -28,15 +27,12 @@ func newAlertmanager(cfg *config.Config, reg prometheus.Registerer) (*alertmanag
 	return alertmanager.New(o)
 }
 
-// kept returns a filter for the alerts that Drydock reads from Alertmanager. It keeps the alerts
-// that a policy matches. It also keeps alerts whose rule names a policy, so that Drydock can report
-// them if no policy matches.
+// kept returns a filter for Alertmanager's alerts. It also keeps alerts whose rule names a policy,
+// so that Drydock can report them if no policy matches.
 func kept(c *remediations.Config) func(alert map[string]string) bool {
 	return func(alert map[string]string) bool { return c.Wants(alert) || c.Meant(alert) }
 }
 
-// newIntake makes the intake. It finds the Node of each alert that Alertmanager posts or that
-// Drydock polls.
 func (j *joined) newIntake() intake.Intake {
 	return intake.Intake{
 		Config: j.cfg.Core, Charge: j.charge.Lacks, Writer: j.queue, Node: j.fleet.Cached, Carriers: j.carriers, Now: time.Now,
@@ -52,7 +48,6 @@ func (j *joined) newIntake() intake.Intake {
 	}
 }
 
-// newReceiver makes the server for Alertmanager's webhook requests.
 func (p *program) newReceiver() (*receiver.Server, error) {
 	r := p.cfg.Receiver
 	var takes intake.Recorder = &p.door
@@ -74,21 +69,18 @@ func (p *program) newReceiver() (*receiver.Server, error) {
 	})
 }
 
-// alertsRefused is the Event for an alert that Drydock does not accept, because its Node already
-// has the largest allowed number or size of alerts.
+// alertsRefused is for a Node that already has the largest allowed number or size of alerts.
 func alertsRefused() engine.Event {
 	return engine.Event{Warning: true, Reason: "AlertsRefused", Action: "NodeFull", Note: fmt.Sprintf(
 		"the node has no room for one more alert: it may carry %d alerts that take %d bytes together; further alerts wait until some of them resolve", remediations.MaxAlertsPerNode, remediations.MaxAlertBytes)}
 }
 
-// postTooLarge is the Event for a request that the receiver refused because of its size. why is the
-// text of the receiver's answer.
 func postTooLarge(why string) engine.Event {
 	return engine.Event{Warning: true, Reason: "PostTooLarge", Action: "Refused", Note: "Drydock refused a request of Alertmanager: " + why + "; Drydock gets its alerts from the next poll of Alertmanager"}
 }
 
-// postTruncated is the Event for a request that lacks some alerts, because Alertmanager left them
-// out. Its text has no number, so that Kubernetes counts repetitions as the same Event.
+// postTruncated is for a request that lacks alerts because Alertmanager left them out. Its text has
+// no number, so that Kubernetes counts repetitions as the same Event.
 func postTruncated() engine.Event {
 	return engine.Event{Warning: true, Reason: "PostTruncated", Action: "Truncated", Note: "Alertmanager leaves alerts out of its requests to Drydock; set max_alerts to 0 in the receiver's webhook configuration. Drydock gets the missing alerts from the next poll of Alertmanager"}
 }

@@ -22,23 +22,20 @@ const (
 	apiRetryAfter = 5 * time.Second
 )
 
-// bounded changes the configuration so that its clients end a request when the API server stops
-// sending.
+// bounded makes clients end a request when the API server stops sending.
 func bounded(c *rest.Config) {
 	c.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return patience{next: next, silence: apiSilence, retryAfter: apiRetryAfter}
 	})
 }
 
-// patience is an HTTP transport that limits how long Drydock waits for the API server. It ends a
-// request that receives no data for the duration silence. It reduces a longer Retry-After header to
-// the duration retryAfter.
+// patience ends a request that receives no data for the duration silence. It reduces a longer
+// Retry-After to retryAfter.
 type patience struct {
 	next                http.RoundTripper
 	silence, retryAfter time.Duration
 }
 
-// errSilent is the error of a request that patience ended.
 var errSilent = errors.New("the API server sent nothing")
 
 // RoundTrip implements http.RoundTripper.
@@ -68,8 +65,7 @@ func (p patience) RoundTrip(req *http.Request) (*http.Response, error) {
 // WrappedRoundTripper returns the wrapped transport, for client-go.
 func (p patience) WrappedRoundTripper() http.RoundTripper { return p.next }
 
-// attended is the body of a response. It ends the request if no data arrive for the duration
-// silence.
+// attended ends the request if no data arrive for the duration silence.
 type attended struct {
 	io.ReadCloser
 	timer   *time.Timer

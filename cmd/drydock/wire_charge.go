@@ -10,9 +10,6 @@ import (
 	"drydock.dev/drydock/remediations/kube"
 )
 
-// makeCharge makes this installation's claim on the Lease that all Drydock installations of the
-// cluster share. The requests for the Lease have separate connections, like those of the leader
-// election.
 func (j *joined) makeCharge() error {
 	le := j.cfg.LeaderElection
 	client, err := kubernetes.NewForConfig(apart(j.writes))

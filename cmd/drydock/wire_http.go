@@ -17,20 +17,17 @@ import (
 )
 
 const (
-	// scrapesAtOnce is how many scrapes of /metrics run at the same time. It limits memory: with 5,000
-	// nodes, an answer takes some megabytes.
+	// scrapesAtOnce limits memory: with 5,000 nodes, an answer takes some megabytes.
 	scrapesAtOnce = 4
-	// probesAtOnce is how many requests to /healthz and /readyz run at the same time.
-	probesAtOnce = 8
+	probesAtOnce  = 8
 	// scrapePatience is how long a scrape may wait for earlier scrapes. It is shorter than Prometheus'
 	// default scrape timeout.
 	scrapePatience = 5 * time.Second
-	// answersWithin is how long requests in progress may take to finish when the process ends.
-	answersWithin = 2 * time.Second
+	answersWithin  = 2 * time.Second
 )
 
-// servers returns the server of /metrics and the server of the health endpoints. Their ports are
-// already open. Neither needs an API server.
+// servers returns the servers of /metrics and of the health endpoints, with open ports. Neither
+// needs an API server.
 func (p *program) servers(ctx context.Context) (servers []manager.Runnable, err error) {
 	for _, open := range []func(context.Context) (manager.Runnable, error){p.metricsServer, p.healthServer} {
 		s, err := open(ctx)
@@ -44,8 +41,7 @@ func (p *program) servers(ctx context.Context) (servers []manager.Runnable, err 
 	return servers, nil
 }
 
-// metricsServer returns the server of /metrics, or nil if it is not configured. Every replica runs
-// it from the start.
+// metricsServer returns nil if it is not configured. Every replica runs it from the start.
 func (p *program) metricsServer(ctx context.Context) (manager.Runnable, error) {
 	m := p.cfg.Metrics
 	var certificates *tls.Config
@@ -71,8 +67,7 @@ func (p *program) metricsServer(ctx context.Context) (manager.Runnable, error) {
 	})
 }
 
-// healthServer returns the server of /healthz and /readyz, or nil if it is not configured. Every
-// replica runs it from the start.
+// healthServer returns nil if it is not configured. Every replica runs it from the start.
 func (p *program) healthServer(ctx context.Context) (manager.Runnable, error) {
 	mux := http.NewServeMux()
 	mux.Handle("/healthz", healthz.CheckHandler{Checker: healthz.Ping})
@@ -86,8 +81,7 @@ func (p *program) healthServer(ctx context.Context) (manager.Runnable, error) {
 	})
 }
 
-// httpServer opens a port and returns the server for it, or nil if the address is "" or "0". If
-// certificates is not nil, the port uses TLS.
+// httpServer returns nil if the address is "" or "0". The port uses TLS if certificates is not nil.
 func (p *program) httpServer(ctx context.Context, name, address string, certificates *tls.Config, handler http.Handler, limits httpserver.Limits) (manager.Runnable, error) {
 	if address == "" || address == "0" {
 		return nil, nil

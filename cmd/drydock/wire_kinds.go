@@ -14,8 +14,7 @@ import (
 
 var _ engine.Locations = (*kilo.Mesh)(nil)
 
-// joinMesh sets the mesh's provider, which moves leaderships, in the engine's options. It returns
-// the Carrier for alerts about mesh locations, or nil if no mesh is configured.
+// joinMesh returns the Carrier for alerts about mesh locations, or nil if no mesh is configured.
 func joinMesh(j *joined, o *engine.Options) (intake.Carrier, error) {
 	k, ok := config.Of[*kilosettings.Kilo](j.cfg)
 	if !ok {

@@ -19,14 +19,11 @@ import (
 )
 
 const (
-	// notifyEvery is how often the leader looks for repairs that have ended.
 	notifyEvery = 10 * time.Second
-	// endedFires is how long the alert about the end of a repair fires.
-	endedFires = 10 * time.Minute
+	endedFires  = 10 * time.Minute
 )
 
-// notifying returns a part that runs on the leader. It posts an alert to Alertmanager for each
-// repair that has ended. Without notify.alertmanager, it returns no part.
+// notifying posts an alert to Alertmanager for each repair that has ended. It runs on the leader.
 func (j *joined) notifying() []manager.Runnable {
 	if !j.cfg.Notify.Alertmanager {
 		return nil
@@ -41,8 +38,8 @@ func (j *joined) notifying() []manager.Runnable {
 	return []manager.Runnable{j.again(notifyEvery, j.charge.While(n.Notify), "Drydock could not report the end of repairs to Alertmanager; trying again")}
 }
 
-// endedAlerts returns one alert for each repair that has ended. The labels depend only on the
-// repair. So Alertmanager has only one alert if the leader posts the same end twice.
+// endedAlerts uses labels that depend only on the repair. So Alertmanager has only one alert if the
+// leader posts the same end twice.
 func (p *program) endedAlerts(ends []kube.Ended, now time.Time) (out []alertmanager.NewAlert) {
 	for _, e := range ends {
 		labels := map[string]string{"severity": "info"}

@@ -33,8 +33,8 @@ import (
 	redfishsettings "drydock.dev/drydock/remediations/providers/redfish/settings"
 )
 
-// newActuators returns the steps of the configured providers, by the provider's name and the step's
-// name, and how long one call may take.
+// newActuators returns steps by the provider's name and the step's name, and how long one call may
+// take.
 func (p *program) newActuators(late lateAnswer) (map[string]map[string]engine.Actuator, time.Duration, error) {
 	out, longest := map[string]map[string]engine.Actuator{}, time.Duration(0)
 	for _, of := range p.providers {
@@ -65,7 +65,6 @@ func civoSteps(p *program, late lateAnswer) (map[string]engine.Actuator, time.Du
 	return map[string]engine.Actuator{"reboot": civo.Rebooter{Client: client}, "replace": civo.Replacer{Client: client}}, 2 * c.Timeout, nil
 }
 
-// redfishSteps are the steps that the machines' BMCs carry out.
 func redfishSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Duration, error) {
 	c, ok := p.cfg.Providers["redfish"].(*redfishsettings.Redfish)
 	if !ok {
@@ -79,7 +78,6 @@ func redfishSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Du
 	return map[string]engine.Actuator{"reboot": redfish.Rebooter{Client: client}}, 5 * c.Timeout, nil
 }
 
-// clusterAPISteps are the steps that Cluster API carries out.
 func clusterAPISteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Duration, error) {
 	client, c, err := p.newClusterAPI()
 	if client == nil {
@@ -89,8 +87,7 @@ func clusterAPISteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time
 	return map[string]engine.Actuator{"replace": clusterapi.Replacer{Client: client}}, 6 * c.Timeout, nil
 }
 
-// clientOf makes a provider's client from its section of the configuration. The client is nil
-// without an error if the configuration has no such section.
+// clientOf returns no client and no error if the configuration has no such section.
 func clientOf[S section.Provider, C any](p *program, of func(S) (*C, error)) (client *C, s S, err error) {
 	s, ok := config.Of[S](p.cfg)
 	if ok {
@@ -99,14 +96,12 @@ func clientOf[S section.Provider, C any](p *program, of func(S) (*C, error)) (cl
 	return client, s, err
 }
 
-// newClusterAPI makes the client of Cluster API.
 func (p *program) newClusterAPI() (*clusterapi.Client, *clusterapisettings.ClusterAPI, error) {
 	return clientOf(p, func(c *clusterapisettings.ClusterAPI) (*clusterapi.Client, error) {
 		return clusterapi.New(clusterapi.Options{ClusterAPI: *c, API: p.rest})
 	})
 }
 
-// karpenterSteps are the steps that Karpenter carries out.
 func karpenterSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Duration, error) {
 	c, ok := config.Of[*karpentersettings.Karpenter](p.cfg)
 	if !ok {
@@ -128,7 +123,6 @@ func (p *program) newExternal() (*external.Client, *externalsettings.External, e
 	})
 }
 
-// templates returns the templates that the plans name.
 func (p *program) templates() (out []remediations.Template) {
 	for _, policy := range p.cfg.Core.Policies {
 		for _, step := range policy.Plan {
@@ -140,7 +134,6 @@ func (p *program) templates() (out []remediations.Template) {
 	return out
 }
 
-// externalSteps are the steps that remediators in the cluster carry out.
 func externalSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Duration, error) {
 	client, c, err := p.newExternal()
 	if client == nil {
@@ -150,11 +143,9 @@ func externalSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.D
 		time.Duration(client.Requests()) * c.Timeout, nil
 }
 
-// endingEvery is how often the leader checks which remediation objects have ended.
 const endingEvery = 5 * time.Second
 
-// ending returns a part that runs on the leader. It deletes the remediation objects of ended
-// attempts, and tries again after an error.
+// ending deletes the remediation objects of ended attempts. It runs on the leader.
 func (j *joined) ending() ([]manager.Runnable, error) {
 	client, _, err := j.newExternal()
 	if client == nil {
@@ -164,15 +155,12 @@ func (j *joined) ending() ([]manager.Runnable, error) {
 	return []manager.Runnable{j.again(endingEvery, j.charge.While(e.End), "Drydock could not delete remediation objects of ended attempts; trying again")}, nil
 }
 
-// newAnnotation makes the client that sets annotations.
 func (p *program) newAnnotation() (*annotation.Client, *annotationsettings.Annotation, error) {
 	return clientOf(p, func(c *annotationsettings.Annotation) (*annotation.Client, error) {
 		return annotation.New(*c, p.rest)
 	})
 }
 
-// annotationSteps are the steps that Drydock requests by an annotation on the Node. A controller in
-// the cluster carries them out.
 func annotationSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Duration, error) {
 	client, c, err := p.newAnnotation()
 	if client == nil {
@@ -183,8 +171,8 @@ func annotationSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time
 	return map[string]engine.Actuator{"reboot": annotation.Rebooter{Client: client}}, 4 * c.Timeout, nil
 }
 
-// endingAnnotations returns a part that runs on the leader. It removes the annotations of ended
-// attempts. If Drydock only observes, it writes no such annotation, so there is no such part.
+// endingAnnotations removes the annotations of ended attempts. It runs on the leader. If Drydock
+// only observes, it writes no such annotation, so there is no such part.
 func (j *joined) endingAnnotations() ([]manager.Runnable, error) {
 	client, _, err := j.newAnnotation()
 	if client == nil || !j.cfg.Enforces() {
@@ -194,7 +182,6 @@ func (j *joined) endingAnnotations() ([]manager.Runnable, error) {
 	return []manager.Runnable{j.again(endingEvery, j.charge.While(e.End), "Drydock could not remove its annotations of ended attempts; trying again")}, nil
 }
 
-// hostSteps are the steps that Drydock carries out on hosts.
 func hostSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Duration, error) {
 	c, ok := config.Of[*hostsettings.Hosts](p.cfg)
 	if !ok {
@@ -213,7 +200,6 @@ func hostSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Durat
 	}, hostCalls(c.Timeout), nil
 }
 
-// httpSteps are the steps that an HTTP server of the user carries out.
 func httpSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Duration, error) {
 	client, c, err := clientOf(p, func(c *httpsettings.HTTP) (*httpprovider.Client, error) { return httpprovider.New(*c) })
 	if client == nil || err != nil {
@@ -225,7 +211,6 @@ func httpSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Durat
 	}, 2 * c.Timeout, nil
 }
 
-// fenceSteps are the steps that fence agents carry out.
 func fenceSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Duration, error) {
 	client, c, err := clientOf(p, func(c *fencesettings.Fence) (*fence.Client, error) { return fence.New(*c, p.nodes) })
 	if client == nil || err != nil {
@@ -235,11 +220,10 @@ func fenceSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Dura
 	return map[string]engine.Actuator{"reboot": fence.NewRebooter(client), "powerOff": fence.NewPowerOff(client)}, 2 * c.Timeout, nil
 }
 
-// hostCalls returns the time limit of one restart on a host. A restart runs several commands,
-// because it also reads the unit's state. command is the time limit of one command.
+// hostCalls returns the time limit of one restart, which runs several commands: it also reads the
+// unit's state.
 func hostCalls(command time.Duration) time.Duration { return 4 * command }
 
-// daemonSetSteps are the steps that restart a DaemonSet's pod on the node.
 func daemonSetSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Duration, error) {
 	c, ok := config.Of[*kubesettings.DaemonSets](p.cfg)
 	if !ok {
@@ -254,7 +238,6 @@ func daemonSetSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.
 	return steps, 0, nil
 }
 
-// clusterWideSteps are the steps that change all nodes of the cluster together.
 func clusterWideSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Duration, error) {
 	wide, ok := config.Of[*kubesettings.ClusterWide](p.cfg)
 	if !ok {

@@ -21,8 +21,7 @@ import (
 	"drydock.dev/drydock/remediations/providers/medik8s"
 )
 
-// repairers find other systems that repair nodes, by their objects in the cluster. If a system's
-// API is not installed, its function finds no system.
+// repairers find nothing if the system's API is not installed.
 var repairers = []struct {
 	what string
 	find func(context.Context, kubernetes.Interface, dynamic.Interface) ([]coverage.Repairer, error)
@@ -41,17 +40,14 @@ var repairers = []struct {
 	}},
 }
 
-// otherRepairersEvery is how often the leader searches for other systems that repair nodes.
-// otherRepairersWithin limits one search.
 const (
 	otherRepairersEvery  = 10 * time.Minute
 	otherRepairersWithin = 30 * time.Second
 )
 
-// others has the result of the last search for other systems that repair nodes.
 type others struct {
 	mu sync.Mutex
-	// byRepairer[i] has the systems that the function repairers[i].find found.
+	// byRepairer[i] has what repairers[i].find found.
 	byRepairer [][]coverage.Repairer
 }
 
@@ -61,9 +57,8 @@ func (o *others) found() []coverage.Repairer {
 	return slices.Concat(o.byRepairer...)
 }
 
-// look searches for other systems that repair nodes. If Drydock has no right to list a kind of
-// object, it finds no system of that kind. After any other error, it keeps the last result for that
-// kind.
+// look finds nothing of a kind that Drydock has no right to list. After any other error, it keeps
+// the last result for that kind.
 func (o *others) look(ctx context.Context, client kubernetes.Interface, objects dynamic.Interface) error {
 	ctx, cancel := context.WithTimeout(ctx, otherRepairersWithin)
 	defer cancel()
@@ -87,8 +82,6 @@ func (o *others) look(ctx context.Context, client kubernetes.Interface, objects 
 	return errors.Join(failed...)
 }
 
-// lookingForRepairers returns a part that runs on the leader. It looks for other systems that
-// repair nodes.
 func (p *program) lookingForRepairers() ([]manager.Runnable, error) {
 	objects, err := dynamic.NewForConfig(p.rest)
 	if err != nil {

@@ -16,8 +16,7 @@ import (
 	"drydock.dev/drydock/remediations/rescue/statefile"
 )
 
-// newRescue makes the part that repairs API servers, or returns nil if controlPlane is not
-// configured.
+// newRescue returns nil if controlPlane is not configured.
 func (p *program) newRescue() (*rescue.Rescue, error) {
 	c := p.cfg.ControlPlane
 	own, ok := config.Of[*hostsettings.Hosts](p.cfg)

@@ -12,16 +12,13 @@ import (
 	"drydock.dev/drydock/remediations/providers/medik8s"
 )
 
-// keepingEvery is how often the leader renews its reservations of nodes and releases those of ended
-// repairs.
 const keepingEvery = 5 * time.Second
 
-// leases returns a client for Medik8s' Leases. The holder of such a Lease repairs the node: either
-// Drydock or Medik8s.
+// leases are Medik8s' Leases. The holder of such a Lease repairs the node: either Drydock or
+// Medik8s.
 func (p *program) leases() medik8s.Leases { return medik8s.Leases{Client: p.clients, Now: time.Now} }
 
-// newReservers returns one Reserver for each system that shares nodes with Drydock. Before a
-// repair, Drydock reserves the node with each system.
+// newReservers returns one Reserver for each system that shares nodes with Drydock.
 func (p *program) newReservers() (all []engine.Reserver, err error) {
 	if p.cfg.Core.Leases {
 		all = append(all, p.leases())
@@ -33,9 +30,8 @@ func (p *program) newReservers() (all []engine.Reserver, err error) {
 	return all, err
 }
 
-// keeping returns parts that run on the leader. They renew Drydock's reservations of nodes and
-// release those of ended repairs. If Drydock only observes, it reserves nothing, so there are no
-// such parts.
+// keeping renews Drydock's reservations of nodes and releases those of ended repairs, on the
+// leader. If Drydock only observes, it reserves nothing, so there are no such parts.
 func (j *joined) keeping() (all []manager.Runnable, err error) {
 	if !j.cfg.Enforces() {
 		return nil, nil
@@ -52,8 +48,7 @@ func (j *joined) keeping() (all []manager.Runnable, err error) {
 	return all, err
 }
 
-// newConditions makes the part that sets Drydock's conditions on Nodes. It is nil if the conditions
-// are not configured or Drydock only observes.
+// newConditions returns nil if the conditions are not configured or Drydock only observes.
 func (j *joined) newConditions() *kube.Conditions {
 	if !j.cfg.Core.Conditions || !j.cfg.Enforces() {
 		return nil
@@ -63,7 +58,6 @@ func (j *joined) newConditions() *kube.Conditions {
 	}
 }
 
-// keepingConditions returns a part that runs on the leader. It repeats failed writes of conditions.
 func (j *joined) keepingConditions() []manager.Runnable {
 	if j.conditions == nil {
 		return nil
@@ -71,8 +65,7 @@ func (j *joined) keepingConditions() []manager.Runnable {
 	return []manager.Runnable{j.again(keepingEvery, j.charge.While(j.conditions.Keep), "Drydock could not update its conditions on Nodes; trying again")}
 }
 
-// again returns a part that runs on the leader and calls the function do at the interval every.
-// After an error, it logs the error with the text in failing, and continues.
+// again runs on the leader. After an error, it logs the text in failing and continues.
 func (p *program) again(every time.Duration, do func(context.Context) error, failing string) manager.Runnable {
 	return manager.RunnableFunc(func(ctx context.Context) error {
 		tick := time.NewTicker(every)

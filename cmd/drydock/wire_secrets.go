@@ -11,8 +11,7 @@ import (
 	kilosettings "drydock.dev/drydock/remediations/providers/kilo/settings"
 )
 
-// makeSecrets prepares the values that the configuration lets Drydock generate. It reads and
-// generates none yet.
+// makeSecrets reads and generates nothing yet.
 func (p *program) makeSecrets() {
 	generated := func(of *section.SecretKey) *kube.OwnSecret {
 		s := kube.NewOwnSecret(p.clients, types.NamespacedName{Namespace: of.Namespace, Name: of.Name}, of.Key, clock.RealClock{}, p.log.WithName("secrets"))
@@ -27,8 +26,6 @@ func (p *program) makeSecrets() {
 	}
 }
 
-// keepingSecrets returns the manager's parts that generate the values of p.secrets and keep them in
-// Secrets.
 func (p *program) keepingSecrets() (out []manager.Runnable) {
 	for _, s := range p.secrets {
 		out = append(out, s)

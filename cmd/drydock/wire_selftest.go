@@ -13,8 +13,8 @@ import (
 	"drydock.dev/drydock/remediations/selftest"
 )
 
-// posts has two times of this replica's receiver: when the self-test's alert last arrived, and when
-// the receiver last refused a request.
+// posts has the times when the self-test's alert last arrived at this replica, and when its
+// receiver last refused a request.
 type posts struct {
 	arrivals *kube.Arrivals
 	refused  atomic.Pointer[time.Time]

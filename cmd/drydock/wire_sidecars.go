@@ -15,14 +15,11 @@ import (
 	sidecarsettings "drydock.dev/drydock/remediations/providers/sidecar/settings"
 )
 
-// sidecars lets the engine observe and repair the sidecars of pods, with the configured providers.
 type sidecars struct {
 	kube.Pods
 	sidecar.Clients
 }
 
-// joinSidecars sets the configured providers of sidecars in the engine's options. It returns the
-// Carrier for alerts about sidecars, or nil if no provider of sidecars is configured.
 func joinSidecars(j *joined, o *engine.Options) (intake.Carrier, error) {
 	all, ok := config.Of[sidecarsettings.Sidecars](j.cfg)
 	if !ok {
@@ -44,5 +41,4 @@ func joinSidecars(j *joined, o *engine.Options) (intake.Carrier, error) {
 	return intake.OfPods(out.Hosts), nil
 }
 
-// newTask returns a new ID for a task of a sidecar.
 func newTask() string { return uuid.NewString() }

@@ -15,7 +15,7 @@ import (
 	"drydock.dev/drydock/webhook"
 )
 
-// asked has two times: when this process began to serve the admission webhook, and when the
+// asked has the times when this process began to serve the admission webhook, and when the
 // webhook's last request came.
 type asked struct {
 	serving time.Time
@@ -35,7 +35,6 @@ func (a *asked) known() *ledger.Admission {
 	return out
 }
 
-// addWebhook adds the admission webhook's server to the manager, if it is configured.
 func (j *joined) addWebhook() error {
 	w := j.cfg.Webhook
 	if w == nil {

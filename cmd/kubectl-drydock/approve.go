@@ -33,8 +33,7 @@ func (p *plugin) newCancelCommand() *cobra.Command {
 	}
 }
 
-// byID returns the parameters of an action. If args have a repair's ID after the node's name, the
-// parameter id has this ID.
+// byID takes the repair's ID from the argument after the node's name.
 func byID(args []string) actions.Params {
 	if len(args) > 1 {
 		return actions.Params{"id": args[1]}

@@ -43,7 +43,6 @@ func (p *plugin) newCleanupCommand() *cobra.Command {
 	return cmd
 }
 
-// cleanup removes what Drydock wrote, or lists what it would remove.
 func (p *plugin) cleanup(ctx context.Context, c inspect.Client, yes, force bool) error {
 	l, err := p.reader(c).ReadLedger(ctx)
 	if err != nil {
@@ -111,8 +110,6 @@ func (p *plugin) cleanup(ctx context.Context, c inspect.Client, yes, force bool)
 	return nil
 }
 
-// obstaclesTo returns the reasons why cleanup must not remove anything yet, or no reasons if it
-// may.
 func obstaclesTo(all []traces, running string) (out []string) {
 	if running != "" {
 		out = append(out, running)
@@ -125,8 +122,7 @@ func obstaclesTo(all []traces, running string) (out []string) {
 	return out
 }
 
-// runs reads the Lease of the leader election. If Drydock runs or may run, running is a sentence
-// that says so; otherwise it is empty. found reports whether the Lease exists.
+// runs reads the Lease of the leader election. running is a sentence if Drydock runs or may run.
 func (p *plugin) runs(ctx context.Context, c inspect.Client, namespace string) (running string, found bool, err error) {
 	name := namespace + "/" + p.lease
 	lease, err := c.Leases(namespace).Get(ctx, p.lease, metav1.GetOptions{})
@@ -151,8 +147,6 @@ func (p *plugin) runs(ctx context.Context, c inspect.Client, namespace string) (
 	return fmt.Sprintf("Drydock still runs and would write again: %s renewed Lease %s at %s; uninstall Drydock first, or wait %d s if you just did", *s.HolderIdentity, name, inspect.Stamp(s.RenewTime.Time), *s.LeaseDurationSeconds), true, nil
 }
 
-// leftovers returns one sentence for each object that Drydock made and that `helm uninstall` does
-// not delete. The sentence says how to delete it.
 func leftovers(l inspect.Ledger, lease string) (out []string) {
 	say := func(kind, name, what string) {
 		out = append(out, fmt.Sprintf("%s %s/%s is left, %s. To remove it: kubectl delete %s %s -n %s", kind, l.Namespace, name, what, strings.ToLower(kind), name, l.Namespace))
@@ -170,8 +164,8 @@ func leftovers(l inspect.Ledger, lease string) (out []string) {
 	return out
 }
 
-// clean reads the Node again and removes what Drydock wrote on it. It removes nothing if the Node
-// is now under repair, unless force is set.
+// clean reads the Node again. It removes nothing if the Node is now under repair, unless force is
+// set.
 func (p *plugin) clean(ctx context.Context, c inspect.Client, node string, force bool) (removed []string, err error) {
 	doing := "cleaning " + node
 	for range actions.Attempts {

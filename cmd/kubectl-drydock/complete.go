@@ -21,16 +21,15 @@ import (
 const (
 	// completer is the name of the program that kubectl runs to complete the plugin's arguments.
 	completer = "kubectl_complete-drydock"
-	// completeWithin is how long a completion may take: a person waits for it.
+	// A person waits for a completion.
 	completeWithin = 3 * time.Second
 	// many is the limit of arguments for a command that takes any number of nodes.
-	many = 1 << 30
-	// underRepair selects the nodes with a record of a repair.
+	many        = 1 << 30
 	underRepair = remediations.PhaseLabel
 )
 
-// calledAs returns the arguments for cobra. To complete a command line, kubectl runs this program
-// under the name completer. The arguments then become those of cobra's completion command.
+// calledAs returns the arguments for cobra. kubectl runs this program under the name completer to
+// complete a command line. The arguments then become those of cobra's completion command.
 func calledAs(program string, args []string) []string {
 	if strings.TrimSuffix(filepath.Base(program), ".exe") != completer {
 		return args
@@ -38,9 +37,8 @@ func calledAs(program string, args []string) []string {
 	return append([]string{cobra.ShellCompRequestCmd}, args...)
 }
 
-// completes adds shell completion to a command. The parameter most limits how many node names are
-// completed. Only nodes that match the label selector are offered. completes also adds the
-// completion of the flags --with and --policy.
+// completes adds shell completion. It offers only nodes that match the selector. The parameter most
+// limits their number.
 func (p *plugin) completes(cmd *cobra.Command, most int, selector string) *cobra.Command {
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		if len(args) >= most {
@@ -67,8 +65,7 @@ func (p *plugin) completes(cmd *cobra.Command, most int, selector string) *cobra
 	return cmd
 }
 
-// completed returns the names that the function ask returns, sorted. Completion cannot show an
-// error to the user. cobra writes the error to the file in BASH_COMP_DEBUG_FILE.
+// completed cannot show an error to the user: cobra writes it to the file in BASH_COMP_DEBUG_FILE.
 func (p *plugin) completed(ctx context.Context, ask func(context.Context, inspect.Client) ([]string, error)) ([]string, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(ctx, completeWithin)
 	defer cancel()
@@ -85,8 +82,7 @@ func (p *plugin) completed(ctx context.Context, ask func(context.Context, inspec
 	return slices.Compact(names), cobra.ShellCompDirectiveNoFileComp
 }
 
-// policies returns the names of the shipped policies, and of those in the installed configuration
-// if it can be read.
+// policies includes those of the installed configuration if it can be read.
 func policies(ctx context.Context, c inspect.Client) (names []string, err error) {
 	type policy struct{ Name string }
 	shipped := remediations.ShippedPolicies()

@@ -27,7 +27,6 @@ func (d *dryRun) Set(v string) error {
 	return nil
 }
 
-// writes adds the flag --dry-run to a command that writes.
 func (p *plugin) writes(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().Var(&p.dryRun, "dry-run", "none, or server: the API server checks rights and admission, and writes nothing")
 	_ = cmd.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions([]string{"none", "server"}, cobra.ShellCompDirectiveNoFileComp))

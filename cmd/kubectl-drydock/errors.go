@@ -8,7 +8,6 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// command runs the plugin. It prints each refusal as a line of its own.
 var command = cli.Program{Name: "kubectl drydock", Lines: func(err error) []string {
 	var several refusals
 	if !errors.As(err, &several) {
@@ -21,7 +20,6 @@ var command = cli.Program{Name: "kubectl drydock", Lines: func(err error) []stri
 	return lines
 }}
 
-// inCluster is an error of a write, with the cluster of that write.
 type inCluster struct {
 	inspect.Cluster
 	err error
@@ -39,7 +37,6 @@ func sentence(err error) string {
 	return inspect.Sentence(err)
 }
 
-// refusals are the errors of a command on several nodes.
 type refusals []error
 
 func (r refusals) Error() string { return errors.Join(r...).Error() }
@@ -48,5 +45,4 @@ func (r refusals) Error() string { return errors.Join(r...).Error() }
 // not control the terminal.
 func plain(s string) string { return text.Line(s, maxCell) }
 
-// maxCell bounds one text, in bytes. Drydock's own texts are shorter.
 const maxCell = 8 << 10

@@ -13,7 +13,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// history is the last repairs of a Node and how each ended, newest first.
+// history is newest first.
 type history struct {
 	APIVersion string               `json:"apiVersion"`
 	Kind       string               `json:"kind"`
@@ -100,8 +100,6 @@ func (p *plugin) printHistory(h history, wide bool) {
 	(&table{out: p.Out}).print(rows...)
 }
 
-// stepsOf returns the issued steps. If the policy only observed, it returns the step that Drydock
-// would have issued.
 func stepsOf(e remediations.Entry) string {
 	if e.Would != nil {
 		return "would " + e.Would.Step.String()
@@ -109,12 +107,10 @@ func stepsOf(e remediations.Entry) string {
 	return strings.Join(e.Steps.Texts(), ",")
 }
 
-// ledColumn is the index of the column LEADER. The table has this column only if one of its repairs
-// is of a mesh leader.
+// The table has the column LEADER only if one of its repairs is of a mesh leader.
 const ledColumn = 5
 
-// ledIn returns the names of the nodes that were the mesh leader during the repair, oldest first,
-// and whether Drydock restored the previous leader.
+// ledIn names the mesh leaders, oldest first, and says whether Drydock restored the previous one.
 func ledIn(e remediations.Entry) string {
 	text := inspect.Led(e.Moves)
 	if e.PutBack {

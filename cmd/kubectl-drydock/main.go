@@ -21,7 +21,6 @@ func main() {
 	cli.Main(func(ctx context.Context, args []string) int { return p.execute(ctx, calledAs(os.Args[0], args)) })
 }
 
-// execute runs the command in args and returns the exit code.
 func (p *plugin) execute(ctx context.Context, args []string) int {
 	root := p.newRootCommand()
 	root.SetIn(p.In)

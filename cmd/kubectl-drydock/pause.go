@@ -48,8 +48,7 @@ func (p *plugin) newResumeCommand() *cobra.Command {
 	return cmd
 }
 
-// each requests the action on several nodes. If one node's request is refused, it continues with
-// the next node.
+// If one node's request is refused, each continues with the next node.
 func (p *plugin) each(ctx context.Context, nodes []string, selector string, a *actions.Action, given actions.Params) error {
 	prepared, err := a.Prepare(given, p.now())
 	switch {

@@ -18,32 +18,27 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// plugin is the state that all commands share.
 type plugin struct {
 	genericiooptions.IOStreams
-	// asIs is standard output without the flags that Out adds to commands. It is used for JSON and
-	// HTML.
+	// asIs is standard output without the flags that Out adds to commands, for JSON and HTML.
 	asIs  io.Writer
 	flags *genericclioptions.ConfigFlags
 	// commands adds this call's flags, for example --context, to each command that the output
 	// proposes to a person.
 	commands inspect.Commands
-	// ledger is the name of the ledger's ConfigMap. lease is the name of the Lease of the leader
-	// election.
+	// ledger is the name of a ConfigMap. lease is the name of the leader election's Lease.
 	ledger, lease string
 	dryRun        dryRun
 	now           func() time.Time
-	// connect makes the client. Tests replace it with a function that needs no cluster.
+	// Tests replace connect with a function that needs no cluster.
 	connect func() (inspect.Client, error)
 }
 
-// reader returns a reader with the rights of the client. The flags give it the namespace and the
-// names of the ledger and the Lease.
+// reader takes the namespace and the names of the ledger and the Lease from the flags.
 func (p *plugin) reader(c inspect.Client) *inspect.Reader {
 	return &inspect.Reader{Client: c, Now: p.now, Namespace: *p.flags.Namespace, Ledger: p.ledger, Lease: p.lease}
 }
 
-// writer returns a writer with the rights of the client.
 func (p *plugin) writer(c inspect.Client) *actions.Writer {
 	p.commands = p.bound(c)
 	return &actions.Writer{Client: c, DryRun: bool(p.dryRun)}
@@ -77,8 +72,7 @@ func (p *plugin) connectByFlags() (inspect.Client, error) {
 	return inspect.Client{CoreV1Interface: core, LeasesGetter: coordination, SelfSubjectAccessReviewsGetter: authorization, Clock: clock, Cluster: inspect.NewCluster(p.context(), c.Host)}, nil
 }
 
-// context returns the name of the kubeconfig's context in use. It returns "" if there is none, for
-// example in a pod.
+// context returns "" if no context is in use, for example in a pod.
 func (p *plugin) context() string {
 	if p.flags.Context != nil && *p.flags.Context != "" {
 		return *p.flags.Context
@@ -90,7 +84,6 @@ func (p *plugin) context() string {
 	return raw.CurrentContext
 }
 
-// say prints one sentence about what was done.
 func (p *plugin) say(format string, args ...any) {
 	if p.dryRun {
 		format += " (server dry run: nothing was written)"
@@ -98,7 +91,6 @@ func (p *plugin) say(format string, args ...any) {
 	say(p.Out, format, args...)
 }
 
-// wrote prints the cluster's name, and then the sentence in said, which describes a write.
 func (p *plugin) wrote(c inspect.Client, said string) { p.say("%s", c.Cluster.Says(said)) }
 
 func say(out io.Writer, format string, args ...any) {

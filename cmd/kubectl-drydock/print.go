@@ -19,13 +19,11 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// output is the format of -o: a table, or one of kubectl's printers.
 type output struct {
 	format  string
 	flags   *genericclioptions.PrintFlags
 	columns get.CustomColumnsPrintFlags
-	// to is the printer of objects. It is nil if the output is a table. rows is true if the printer
-	// gets each repair as a separate object.
+	// to is nil if the output is a table. rows is true if the printer gets each repair separately.
 	to   printers.ResourcePrinter
 	rows bool
 	// called is the command that the user typed. Its flags identify the cluster.
@@ -44,7 +42,6 @@ func (o *output) bind(cmd *cobra.Command) {
 	}, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
 }
 
-// check checks the value of --output and sets the printer for it.
 func (o *output) check() error {
 	if o.format == "" || o.format == "wide" {
 		return nil
@@ -66,8 +63,7 @@ func (o *output) check() error {
 
 func (o *output) wide() bool { return o.format == "wide" }
 
-// print prints the object v in the format of -o, as kubectl prints its objects. Invisible
-// characters become \u escapes in JSON, and U+FFFD in all other formats.
+// print replaces invisible characters by \u escapes in JSON, and by U+FFFD in all other formats.
 func (o *output) print(v any, out io.Writer) error {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -95,8 +91,6 @@ func (o *output) print(v any, out io.Writer) error {
 	return nil
 }
 
-// repairsOf returns the repairs of a Status or History object, each as an object of the kind
-// Repair.
 func repairsOf(object *unstructured.Unstructured) *unstructured.UnstructuredList {
 	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": inspect.APIVersion, "kind": "RepairList"}}
 	repairs, _, _ := unstructured.NestedSlice(object.Object, "repairs")
@@ -109,8 +103,6 @@ func repairsOf(object *unstructured.Unstructured) *unstructured.UnstructuredList
 	return list
 }
 
-// eachText calls the function fit for every text in v, which is decoded JSON, and replaces the text
-// by the result.
 func eachText(v any, fit func(string) string) any {
 	switch v := v.(type) {
 	case string:
@@ -129,7 +121,7 @@ func eachText(v any, fit func(string) string) any {
 	return v
 }
 
-// table aligns rows. It keeps the widths of its columns, so that later rows stay aligned.
+// table keeps the widths of its columns, so that later rows stay aligned.
 type table struct {
 	out    io.Writer
 	widths []int
@@ -155,8 +147,7 @@ func (t *table) print(rows ...[]string) {
 	}
 }
 
-// cells makes a row. An empty cell becomes a dash, so that scripts find each value in the same
-// column.
+// cells makes an empty cell a dash, so that scripts find each value in the same column.
 func cells(row ...string) []string {
 	for i, cell := range row {
 		if row[i] = plain(cell); row[i] == "" {

@@ -14,7 +14,6 @@ import (
 	"drydock.dev/drydock/internal/report"
 )
 
-// reportFormats are the values of -o for a report.
 var reportFormats = []string{"text", "json", "html"}
 
 func (p *plugin) newReportCommand() *cobra.Command {
@@ -78,8 +77,7 @@ func (p *plugin) newReportCommand() *cobra.Command {
 	return cmd
 }
 
-// report reads the data and makes the report. If Nodes cannot be read, it returns an error. If
-// other data cannot be read, the report says so.
+// report returns an error only if Nodes cannot be read. The report says what else is missing.
 func (p *plugin) report(ctx context.Context, c inspect.Client, of inspect.Scope, length time.Duration, prometheus seriesOptions) (*report.Report, error) {
 	in, err := p.reader(c).Report(ctx, of, length)
 	if err != nil {

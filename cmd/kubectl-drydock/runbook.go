@@ -12,8 +12,8 @@ import (
 	"drydock.dev/drydock/rules"
 )
 
-// newRunbookCommand makes the command that prints a runbook. The runbooks are in the program: the
-// cluster may be down, and a person may not reach the page that an alert links to.
+// The runbooks are in the program: the cluster may be down, and a person may not reach the page
+// that an alert links to.
 func (p *plugin) newRunbookCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "runbook [ALERT]",
@@ -54,9 +54,7 @@ func (p *plugin) newRunbookCommand() *cobra.Command {
 	}
 }
 
-// similar returns a hint with the names that a person may have meant: the names that contain the
-// typed text. If no name contains the text, the hint has the most similar name. If no name is
-// similar, the hint says how to list the names.
+// similar prefers names that contain the typed text to names that only resemble it.
 func similar(typed string, names []string) string {
 	near := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		return typed == "" || !strings.Contains(strings.ToLower(name), strings.ToLower(typed))

@@ -13,13 +13,11 @@ import (
 	"drydock.dev/drydock/internal/inspect"
 )
 
-// selects adds kubectl's flag for selecting nodes by label to the command.
 func selects(cmd *cobra.Command, selector *string) {
 	cmd.Flags().StringVarP(selector, "selector", "l", "", "the nodes with these labels, for example pool=gpu,zone!=a")
 }
 
-// selected returns the names of the nodes that the selector matches. If no node matches, it returns
-// an error, because the selector is probably wrong.
+// selected returns an error if no node matches, because the selector is probably wrong.
 func selected(ctx context.Context, r *inspect.Reader, selector string) (names []string, err error) {
 	if _, err := labels.Parse(selector); err != nil {
 		return nil, cli.Usagef("--selector %q is not a label selector: %w", selector, err)

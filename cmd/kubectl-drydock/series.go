@@ -23,14 +23,12 @@ const (
 	// mostSamples is the limit of samples per series. Prometheus returns at most 11,000.
 	mostSamples = 10800
 	// finest is the shortest interval between two samples.
-	finest = 30 * time.Second
-	// askWithin bounds one request to Prometheus.
+	finest    = 30 * time.Second
 	askWithin = time.Minute
 )
 
-// seriesOptions say which series to read. address is the Prometheus that scrapes Drydock. label is
-// LABEL=VALUE, which only this cluster's series have. matcher is the same label as a PromQL
-// matcher.
+// seriesOptions say which Prometheus scrapes Drydock. label is LABEL=VALUE, which only this
+// cluster's series have. matcher is the same label in PromQL.
 type seriesOptions struct {
 	address, label string
 	matcher        string
@@ -57,7 +55,6 @@ func (o *seriesOptions) check() error {
 	return nil
 }
 
-// read reads Drydock's series between from and to.
 func (o *seriesOptions) read(ctx context.Context, from, to time.Time) (*report.Series, error) {
 	transport, ok := http.DefaultTransport.(*http.Transport)
 	if !ok {
@@ -141,7 +138,6 @@ func (o *seriesOptions) one(ctx context.Context, asked promv1.API, from, to time
 	return fmt.Errorf("there are samples of Drydock in several clusters (label cluster: %s); name this cluster with --prometheus-label cluster=NAME", strings.Join(names, ", "))
 }
 
-// of returns the PromQL selector of the metric's series.
 func (o *seriesOptions) of(metric string, matchers ...string) string {
 	if o.matcher != "" {
 		matchers = append(matchers, o.matcher)
@@ -149,8 +145,7 @@ func (o *seriesOptions) of(metric string, matchers ...string) string {
 	return metric + "{" + strings.Join(matchers, ",") + "}"
 }
 
-// step returns the interval between samples for a report of this length. It keeps a series below
-// mostSamples.
+// step keeps a series below mostSamples.
 func step(length time.Duration) time.Duration {
 	return max(finest, (length/mostSamples + finest - 1).Truncate(finest))
 }

@@ -13,8 +13,6 @@ import (
 	"drydock.dev/drydock/internal/inspect"
 )
 
-// newPlugin makes a plugin. Its output goes through shown, so that each command in the output has
-// the flags that select this cluster.
 func newPlugin(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *plugin {
 	p := &plugin{flags: flags, asIs: streams.Out}
 	p.IOStreams = genericiooptions.IOStreams{In: streams.In, Out: shown{streams.Out, p}, ErrOut: shown{streams.ErrOut, p}}
@@ -41,8 +39,6 @@ func (s shown) Write(b []byte) (int, error) {
 // cluster nor the user, or they are secret.
 var unshown = map[string]bool{"cache-dir": true, "disable-compression": true, "help": true, "namespace": true, "request-timeout": true, "token": true}
 
-// commandsOf returns the flags of this call that printed commands repeat: the flags for every
-// command of kubectl, and more flags for single commands of the plugin.
 func commandsOf(called *cobra.Command) inspect.Commands {
 	root, own := called.Root(), map[string][]string{}
 	var out inspect.Commands
@@ -67,7 +63,6 @@ func commandsOf(called *cobra.Command) inspect.Commands {
 	return out
 }
 
-// wordsOf returns the command-line arguments that set the flag to its value.
 func wordsOf(f *pflag.Flag) (words []string) {
 	name := "--" + f.Name
 	if f.Shorthand == "n" {

@@ -109,7 +109,6 @@ func statusHeader(wide bool) []string {
 	return row
 }
 
-// row returns the table's row of a repair.
 func row(r inspect.Repair, now time.Time, wide bool) []string {
 	node := r.Name()
 	if r.Record == nil && r.Problem == "" {
@@ -137,7 +136,6 @@ func row(r inspect.Repair, now time.Time, wide bool) []string {
 	return row
 }
 
-// waitingRow returns the table's row of a node without a repair on record.
 func waitingRow(r inspect.Repair, now time.Time, wide bool) []string {
 	var policy, phase, since, why, hold, until string
 	switch {

@@ -18,12 +18,10 @@ import (
 	"drydock.dev/drydock/remediations/owners"
 )
 
-// traces are what Drydock wrote on one Node.
 type traces struct {
 	node string
-	// busy says which repair is in flight, in a sentence. It is empty if there is none.
-	busy string
-	// removed and kept name what cleanup removes and what it keeps. They are texts for the output.
+	// busy is a sentence about the repair in flight, or empty.
+	busy          string
 	removed, kept []string
 
 	annotations, labels []string
@@ -68,7 +66,6 @@ func tracesOn(n *corev1.Node) (traces, error) {
 	return t, t.findUndo(n, j, asked)
 }
 
-// described returns an annotation's name for people.
 func described(key, value string) string {
 	if !strings.HasPrefix(key, remediations.RepairPrefix) {
 		return key
@@ -80,8 +77,8 @@ func described(key, value string) string {
 	return fmt.Sprintf("%s (repair %s by policy %s, %s)", key, r.ID, r.Policy, r.Phase)
 }
 
-// findRepair sets busy if the Node has a repair in flight. If a record is unreadable, the Node's
-// label with the repair's phase decides whether the repair is in flight.
+// findRepair sets busy. If a record is unreadable, the Node's label with the repair's phase
+// decides.
 func (t *traces) findRepair(n *corev1.Node, j remediations.Journal) {
 	records := j.OtherRepairs
 	if j.Record != nil && j.Record.Phase.InFlight() {
@@ -97,10 +94,9 @@ func (t *traces) findRepair(n *corev1.Node, j remediations.Journal) {
 	}
 }
 
-// findUndo finds what Drydock would undo when its repairs end: the cordon, the taints and the
-// annotations that Drydock recorded as its own. asked is true if Drydock requested a step by an
-// annotation. The annotation's key is only in Drydock's configuration, so findUndo then checks who
-// set each annotation.
+// findUndo finds the cordon, taints and annotations that Drydock would undo. asked is true if
+// Drydock requested a step by an annotation whose key is only in its configuration. findUndo then
+// checks who set each annotation.
 func (t *traces) findUndo(n *corev1.Node, j remediations.Journal, asked bool) error {
 	undo := j.ToUndo()
 	for key, r := range j.Records {
@@ -147,8 +143,8 @@ func (t *traces) findUndo(n *corev1.Node, j remediations.Journal, asked bool) er
 	return nil
 }
 
-// unannounce removes Drydock's conditions from the Node n. It sets n's resource version to the new
-// one, so that the API server accepts the next patch.
+// unannounce sets n's resource version to the new one, so that the API server accepts the next
+// patch.
 func (t *traces) unannounce(ctx context.Context, c inspect.Client, n *corev1.Node, dryRun bool) error {
 	if len(t.conditions) == 0 {
 		return nil
@@ -168,8 +164,8 @@ func (t *traces) unannounce(ctx context.Context, c inspect.Client, n *corev1.Nod
 	return err
 }
 
-// patch returns one change of the Node that removes all traces except the conditions. The API
-// server accepts the change only if the Node has not changed since it was read.
+// patch removes all traces except the conditions. The API server refuses it if the Node has changed
+// since it was read.
 func (t *traces) patch(n *corev1.Node) map[string]any {
 	annotations, labels, spec := map[string]any{}, map[string]any{}, map[string]any{}
 	for _, key := range t.annotations {

@@ -72,8 +72,8 @@ func (p *plugin) newUICommand() *cobra.Command {
 	return cmd
 }
 
-// openBrowser starts the browser with a local file that leads to the page. The page's address
-// contains a secret, and every user of the machine can read the arguments of a program.
+// openBrowser opens a local file that leads to the page. The page's address contains a secret, and
+// every user of the machine can read the arguments of a program.
 func (p *plugin) openBrowser(path string) {
 	browser.Stdout, browser.Stderr = p.ErrOut, p.ErrOut
 	if err := browser.OpenFile(path); err != nil {

@@ -26,7 +26,6 @@ func buildInfo() *debug.BuildInfo {
 	return info
 }
 
-// versions are the versions of the plugin and of Drydock in the cluster.
 type versions struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -79,8 +78,7 @@ func (p *plugin) newVersionCommand() *cobra.Command {
 	return cmd
 }
 
-// serverVersion reads Drydock's version from the ledger, because every user who may see the status
-// may read the ledger.
+// serverVersion reads the ledger, because every user who may see the status may read the ledger.
 func (p *plugin) serverVersion(ctx context.Context, v *versions) error {
 	c, err := p.connect()
 	if err != nil {
@@ -106,8 +104,7 @@ func (p *plugin) serverVersion(ctx context.Context, v *versions) error {
 // not show whether the build is older or newer than a release.
 var betweenReleases = regexp.MustCompile(`[-.]\d{14}-[0-9a-f]{12}(\+|$)|-\d+-g[0-9a-f]+(-|$)|[-+.]dirty$`)
 
-// skew returns a sentence about the two versions: whether the plugin works with the Drydock in the
-// cluster, and what to upgrade if not. A patch release changes no format that both read.
+// skew says what to upgrade. A patch release changes no format that both read.
 func skew(client, server string) string {
 	if client == server {
 		return "none"

@@ -19,22 +19,18 @@ import (
 
 const (
 	// settleFor is the wait between a watch event and the read of the status, so that one read shows
-	// several related changes. For example, the start of a repair writes the ledger once and the Node
-	// twice.
+	// several related changes.
 	settleFor = 200 * time.Millisecond
 	// readAgain is the interval of reads without a watch event, for users who may list Nodes but not
 	// watch them.
-	readAgain = 15 * time.Second
-	// watchAgain is the pause before an ended watch is started again.
+	readAgain  = 15 * time.Second
 	watchAgain = time.Second
 )
 
-// watchWidths are the initial widths of the columns. The header is printed before any data arrive,
-// so these are the widths of likely values.
+// watchWidths are the widths of likely values: the header is printed before any data arrive.
 var watchWidths = []int{len("21:05:00Z"), 12, len("REPAIR"), 14, len("Verifying"), len("reboot:1"), len("AGE"), len("CordonedByOther"), len(time.RFC3339) - 5, len("alert/9f2c0e5b6d1a4c33")}
 
-// follow prints the status, and then its changes until ctx ends. A watch event only starts a new
-// read of the status. The output never uses the event's content.
+// follow reads the status after each watch event. The output never uses the event's content.
 func (p *plugin) follow(ctx context.Context, c inspect.Client, of inspect.Scope, o *output) error {
 	f := &follower{plugin: p, client: c, output: o, table: &table{out: p.Out, widths: slices.Clone(watchWidths)}}
 	began := time.Now()
@@ -84,10 +80,8 @@ func (p *plugin) follow(ctx context.Context, c inspect.Client, of inspect.Scope,
 	}
 }
 
-// clock returns the time of day, which stands at the start of every line of -w.
 func (p *plugin) clock() string { return p.now().UTC().Format("15:04:05Z") }
 
-// follower prints the differences between one status and the next.
 type follower struct {
 	*plugin
 	client  inspect.Client
@@ -97,7 +91,6 @@ type follower struct {
 	repairs map[string]inspect.Repair
 }
 
-// first prints the whole status.
 func (f *follower) first(s *inspect.Status) error {
 	f.remember(s)
 	if f.output.to != nil {
@@ -134,8 +127,6 @@ func keyOf(r inspect.Repair) string {
 	return key
 }
 
-// next prints what has changed since the last status: lines of the ledger, then ended repairs, then
-// new and changed repairs.
 func (f *follower) next(ctx context.Context, s *inspect.Status) error {
 	lines, repairs := f.lines, f.repairs
 	f.remember(s)
@@ -182,8 +173,6 @@ func (f *follower) next(ctx context.Context, s *inspect.Status) error {
 	return nil
 }
 
-// ended returns the last row of a repair that is no longer on its Node, with its outcome from the
-// Node's history.
 func (f *follower) ended(ctx context.Context, r inspect.Repair) []string {
 	row := row(r, f.now(), f.output.wide())
 	const phase, hold = 3, 6
@@ -207,8 +196,8 @@ func (f *follower) ended(ctx context.Context, r inspect.Repair) []string {
 	return row
 }
 
-// listen watches objects and sends to nudge at every event. If the watch ends, listen starts it
-// again. If the user may not watch, listen returns, and only the timer triggers reads.
+// listen sends to nudge at every event. If the user may not watch, it returns, and only the timer
+// triggers reads.
 func (f *follower) listen(ctx context.Context, nudge chan<- struct{}, begin func(context.Context, metav1.ListOptions) (watch.Interface, error), o metav1.ListOptions) {
 	for ctx.Err() == nil {
 		w, err := begin(ctx, o)

@@ -7,8 +7,7 @@ import (
 	"drydock.dev/drydock/internal/inspect"
 )
 
-// These are the exit codes of the command why. The command exits with 0 if Drydock has nothing to
-// do.
+// The command why exits with 0 if Drydock has nothing to do.
 const (
 	exitHeld        = cli.Exit(3)
 	exitUnderRepair = cli.Exit(4)

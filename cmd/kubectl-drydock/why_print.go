@@ -11,7 +11,6 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// printStory prints the answer first, then the reasons.
 func (p *plugin) printStory(t inspect.Why, now time.Time, wide bool) {
 	printLines(p.Out, t.Cluster.Lines())
 	if t.Leader.None != "" {
@@ -29,8 +28,6 @@ func (p *plugin) printStory(t inspect.Why, now time.Time, wide bool) {
 	}
 }
 
-// printHeadline prints the answer in one sentence. Then it prints what holds the repair, and what a
-// person may do to end the hold.
 func (p *plugin) printHeadline(headline string, a inspect.Answer) {
 	say(p.Out, "%s", headline)
 	if a.Hold != nil && a.Hold.Message != "" && a.Hold.Reason != inspect.NoLeader { // its sentence is printed above
@@ -41,8 +38,6 @@ func (p *plugin) printHeadline(headline string, a inspect.Answer) {
 	}
 }
 
-// printGuards prints the answer of each guard. A guard is a check that may hold a repair's next
-// step.
 func (p *plugin) printGuards(guards []lifecycle.GuardAnswer, now time.Time, wide bool) {
 	if len(guards) == 0 {
 		return
@@ -67,12 +62,10 @@ func (p *plugin) printGuards(guards []lifecycle.GuardAnswer, now time.Time, wide
 	(&table{out: p.Out}).print(rows...)
 }
 
-// guarded reports whether t has the guards' answers about the target.
 func guarded(t inspect.Why, target string) bool {
 	return slices.ContainsFunc(t.Targets, func(a inspect.TargetAnswer) bool { return a.Target == target && len(a.Guards) > 0 })
 }
 
-// nextLines returns the line with the next step, its provider and when it begins.
 func nextLines(a inspect.Answer) []inspect.Line {
 	text := a.When
 	if a.Next != "" {
@@ -88,7 +81,6 @@ func nextLines(a inspect.Answer) []inspect.Line {
 	return []inspect.Line{{Label: "Next", Text: text}}
 }
 
-// lastShown is how many ended repairs are listed.
 const lastShown = 3
 
 func whyLines(t inspect.Why, now time.Time) (out []inspect.Line) {
