@@ -25,8 +25,6 @@ const maxStaleness = 30 * time.Second
 // longer than retryPeriod times this factor.
 const renewJitter = 1.2
 
-// builder makes the checks that a schema cannot express, and builds the types that the program
-// uses.
 type builder struct {
 	*document
 	dir       string
@@ -38,7 +36,6 @@ type builder struct {
 	shipped  []*document
 }
 
-// out returns the built configuration.
 func (b *builder) out() *Config {
 	c, core := b.config, b.core
 	for _, p := range b.policies {
@@ -48,7 +45,6 @@ func (b *builder) out() *Config {
 	return &c
 }
 
-// faults returns the faults of the file and of the shipped policies.
 func (b *builder) faults() []Fault {
 	out := b.document.faults
 	for _, d := range b.shipped {
@@ -186,9 +182,6 @@ func (b *builder) buildLimits(raw *rawConfig) {
 	b.core.Limits = out
 }
 
-// Nodes reads the selector of the Nodes that a provider serves. It returns nil if the configuration
-// has no selector. The provider then serves the Nodes with its prefix in spec.providerID, if it has
-// a prefix.
 func (b *builder) Nodes(at pointer, s *metav1.LabelSelector) k8slabels.Selector {
 	selector := b.Selector(at, s)
 	if s != nil && selector == nil {
@@ -197,7 +190,7 @@ func (b *builder) Nodes(at pointer, s *metav1.LabelSelector) k8slabels.Selector 
 	return selector
 }
 
-// resolve returns the path of a file whose name is relative to the configuration's folder.
+// resolve expects a name relative to the configuration's folder.
 func (b *builder) resolve(file string) string {
 	if file == "" || filepath.IsAbs(file) {
 		return file
@@ -205,7 +198,6 @@ func (b *builder) resolve(file string) string {
 	return filepath.Join(b.dir, file)
 }
 
-// Namespace reads the name of a namespace.
 func (b *builder) Namespace(p pointer, name string) string {
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
 		b.Fault(p, "%q is not a namespace; write for example drydock", name)
@@ -213,7 +205,6 @@ func (b *builder) Namespace(p pointer, name string) string {
 	return name
 }
 
-// ObjectName reads the name of an object.
 func (b *builder) ObjectName(p pointer, name string) string {
 	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
 		b.Fault(p, "%q is not an object's name; write for example drydock", name)
@@ -227,7 +218,6 @@ func (b *builder) LabelKey(p pointer, key string) {
 	}
 }
 
-// NamespacedName reads a text namespace/name, whose format the schema has checked.
 func (b *builder) NamespacedName(p pointer, text string) types.NamespacedName {
 	namespace, name, _ := strings.Cut(text, "/")
 	if text != "" && !b.Faulty(p) {

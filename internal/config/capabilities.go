@@ -10,13 +10,10 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// capability is one remediation that a provider can carry out, and whether the configuration has
-// what the remediation needs.
 type capability struct {
 	provider, remediation string
 	configured            bool
-	// needs is a key below the provider's section that the remediation requires. It is empty if the
-	// section alone is enough.
+	// needs is a key below the provider's section. It is empty if the section alone is enough.
 	needs string
 }
 
@@ -54,8 +51,7 @@ func Capabilities(c *Config) map[string]string {
 	return out
 }
 
-// absent returns the message for a remediation without a configured provider. able are the keys of
-// the providers that could carry it out. The user needs only one of them.
+// absent is for a remediation without a configured provider. The user needs only one of able.
 func absent(able []string) string {
 	last := len(able) - 1
 	if last == 0 {
@@ -64,8 +60,6 @@ func absent(able []string) string {
 	return fmt.Sprintf("no provider for it is configured; add %s or %s (ProviderAbsent)", strings.Join(able[:last], ", "), able[last])
 }
 
-// providers returns the configured providers, with the steps that each carries out and the Nodes
-// that it serves.
 func (c *Config) providers() []remediations.Provider {
 	var out []remediations.Provider
 	for _, a := range c.capabilities() {
@@ -86,7 +80,6 @@ func (c *Config) providers() []remediations.Provider {
 	return out
 }
 
-// testifies reports whether a configured provider can say if a machine is running.
 func (c *Config) testifies() bool {
 	for _, p := range c.Providers {
 		if t, ok := p.(section.Testifier); ok && t.Testifies() {

@@ -17,9 +17,8 @@ type Config struct {
 	// Mode is the global mode. Each policy also has a mode.
 	Mode remediations.Mode
 
-	Receiver Receiver
-	Metrics  Metrics
-	// HealthListen is the address of /healthz and /readyz.
+	Receiver     Receiver
+	Metrics      Metrics
 	HealthListen string
 	// Webhook is nil if the admission server is not configured.
 	Webhook        *Webhook
@@ -27,10 +26,8 @@ type Config struct {
 	Ledger         ObjectName
 	Notify         Notify
 	Alertmanager   Alertmanager
-	// Providers are the configured sections of providers, by their keys.
-	Providers map[string]section.Provider
-	// concurrent is how many repairs may use a provider at the same time, by the provider's key. 0
-	// means no limit.
+	Providers      map[string]section.Provider
+	// concurrent is how many repairs may use a provider at the same time. 0 means no limit.
 	concurrent map[string]int
 	// ControlPlane is nil if it is not configured. If it is configured, StateDir is not empty.
 	ControlPlane *ControlPlane
@@ -38,12 +35,10 @@ type Config struct {
 
 	// Core is the part of the configuration that Drydock's decisions use.
 	Core *remediations.Config
-	// Policies has the policies of Core.Policies, in the same order. Each also has information for
-	// people, for example where the policy comes from.
+	// Policies has the policies of Core.Policies, in the same order, with information for people.
 	Policies []PolicyInfo
-	// Unused is a sentence that lists two things: shipped policies without effect in this
-	// installation, and skipped steps of the other shipped policies. It is empty if there are none. It
-	// is not a warning, because other shipped policies repair nodes.
+	// Unused is a sentence about shipped policies without effect in this installation, and about
+	// skipped steps of the others. It is not a warning, because other shipped policies repair nodes.
 	Unused string
 }
 
@@ -52,8 +47,7 @@ type Receiver struct {
 	Listen string
 	// TokenFile is the file with the bearer token. It is empty if no token is required.
 	TokenFile string
-	// TokenSecret is the Secret for the token that Drydock generates. It is nil if Drydock generates
-	// no token.
+	// TokenSecret is nil if Drydock generates no token.
 	TokenSecret *section.SecretKey
 	TLS         TLS
 	// Insecure lets any client post alerts.
@@ -70,15 +64,15 @@ type Metrics struct {
 	Authenticate bool
 }
 
-// TLS has the files for a server's TLS. If CertFile is empty, the server uses plain HTTP. If
-// ClientCAFile is not empty, the server requires mutual TLS.
+// TLS has the files for a server's TLS. Without CertFile, the server uses plain HTTP. With
+// ClientCAFile, it requires mutual TLS.
 type TLS struct{ CertFile, KeyFile, ClientCAFile string }
 
 // Webhook configures the server of the admission webhook.
 type Webhook struct {
 	Listen, CertDir string
-	// ClientCAFile is the file with the authorities of the API servers' client certificates. If it is
-	// empty, clients need no certificate.
+	// ClientCAFile has the authorities of the API servers' client certificates. If it is empty,
+	// clients need no certificate.
 	ClientCAFile string
 	// Rotate makes Drydock generate the certificate for DNSNames, store it in Secret, and write its
 	// authority into the ValidatingWebhookConfiguration named Configuration. Otherwise Drydock only
@@ -87,14 +81,12 @@ type Webhook struct {
 	DNSNames      []string
 	Secret        ObjectName
 	Configuration string
-	// Evictions makes the webhook also decide about evictions.
-	Evictions bool
+	Evictions     bool
 	// Rights makes the webhook require RBAC verbs on the resource repairs.drydock.dev for the
 	// annotations of people.
 	Rights bool
 	Exempt admission.Exemption
-	// Drivers has the user names of programs that install drivers on Nodes, by system: the shipped
-	// entries and the configured ones.
+	// Drivers has the user names of programs that install drivers on Nodes, by system.
 	Drivers admission.Drivers
 }
 
@@ -125,22 +117,20 @@ type Alertmanager struct {
 	URLs       []*url.URL
 	HTTPConfig promconfig.HTTPClientConfig
 	// Receiver is the name, in Alertmanager's configuration, of the receiver that posts to Drydock.
-	Receiver string
-	// SilenceRepairs makes Drydock create a silence for each node under repair.
+	Receiver       string
 	SilenceRepairs bool
 	PollInterval   time.Duration
-	// Watchdog selects the Watchdog alert. If it is nil, Drydock does not check for that alert.
+	// Watchdog is nil if Drydock does not check for the Watchdog alert.
 	Watchdog labels.Matchers
-	// BlindWhen selects alerts that report a missing source of alerts. While an alert that matches
-	// any entry is active, Drydock is blind and holds every repair.
+	// BlindWhen selects alerts that report a missing source of alerts. While any of them is active,
+	// Drydock is blind and holds every repair.
 	BlindWhen []labels.Matchers
 	// SourceSeen selects the shipped alert that fires while at least one Prometheus has the data of
 	// all nodes. While this alert fires, another Prometheus' DrydockSourceDown holds no repair.
 	SourceSeen labels.Matchers
 }
 
-// Selectors returns Watchdog and BlindWhen as text, for the client of the Alertmanagers. watchdog
-// is empty if Watchdog is nil. The client then does not check for the Watchdog alert.
+// Selectors returns Watchdog and BlindWhen as text. watchdog is empty if Watchdog is nil.
 func (a Alertmanager) Selectors() (watchdog string, blindWhen []string) {
 	if len(a.Watchdog) > 0 {
 		watchdog = a.Watchdog.String()
@@ -156,8 +146,7 @@ type PolicyInfo struct {
 	*remediations.Policy
 	// From is where the policy comes from: the configuration's file, or "shipped".
 	From string
-	// shipped is the shipped policy with the same name, whose values this policy replaces. It is nil
-	// if no shipped policy has this name.
+	// shipped is the shipped policy with the same name, whose values this policy replaces, or nil.
 	shipped map[string]any
 
 	source *document

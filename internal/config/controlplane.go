@@ -10,12 +10,10 @@ import (
 
 // ControlPlane has the hosts of the cluster's API servers.
 type ControlPlane struct {
-	// Hosts are the hosts, in the order of their restarts.
 	Hosts []ControlPlaneHost
-	// Port is the port of the API server on each host.
-	Port int
-	// CAFile is the file with the authorities of the API servers' certificates. If it is empty,
-	// Drydock uses the cluster's own authorities.
+	Port  int
+	// CAFile has the authorities of the API servers' certificates. If it is empty, Drydock uses the
+	// cluster's own.
 	CAFile string
 }
 
@@ -74,8 +72,7 @@ func (b *builder) buildControlPlane(raw *rawConfig) {
 	}
 }
 
-// address reads the IP address of a host. It refuses a name, because the resolver may run in the
-// cluster that is down.
+// address refuses a name, because the resolver may run in the cluster that is down.
 func (b *builder) address(p pointer, text, host string, taken map[netip.Addr]string) []string {
 	if b.Faulty(p) {
 		return nil
@@ -97,7 +94,6 @@ func (b *builder) address(p pointer, text, host string, taken map[netip.Addr]str
 	return nil
 }
 
-// stateDir reads the folder for the data that Drydock needs while no API server answers.
 func (b *builder) stateDir(raw *rawConfig) {
 	p, dir := pointer{"stateDir"}, raw.StateDir
 	switch {

@@ -7,11 +7,10 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxDepth is the limit of nested levels. It bounds the work for a malicious document.
+// maxDepth bounds the nested levels, and so the work for a malicious document.
 const maxDepth = 64
 
-// convert returns node as a JSON decoder would return it, for the validation. It also records the
-// line of each value.
+// convert returns node as a JSON decoder would return it, and records the line of each value.
 func (d *document) convert(node *yaml.Node, at pointer, path string) any {
 	if len(at) > maxDepth {
 		d.Fault(at, "is nested more than %d levels deep, which no configuration needs", maxDepth)

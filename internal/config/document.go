@@ -14,17 +14,16 @@ import (
 	"drydock.dev/drydock/internal/config/section"
 )
 
-// maxFileBytes is the limit for the size of a configuration file. A ConfigMap has the same limit.
+// maxFileBytes is also the limit of a ConfigMap.
 const maxFileBytes = 1 << 20
 
 // documentPath is the Fault.Path of faults about the whole document.
 const documentPath = "document"
 
-// document is one YAML document as a tree, with the line of each value.
 type document struct {
 	name string
 	tree any
-	// places has the line and the path of each value. The map's key is the value's pointer.Key.
+	// places is keyed by the value's pointer.Key.
 	places map[string]place
 	faults []Fault
 	// at has the keys of the pointers that have a fault. A value gets no further fault if it or one of
@@ -39,9 +38,8 @@ type place struct {
 
 type pointer = section.Pointer
 
-// parse reads data into a document. Errors become faults of the document. If the data cannot be
-// used at all, the tree is nil. root is the path of the document's root in faults, and empty for a
-// whole configuration.
+// parse makes errors faults of the document. The tree is nil if the data cannot be used at all.
+// root is the path of the document's root in faults, and empty for a whole configuration.
 func parse(name string, data []byte, root string) *document {
 	d := &document{name: name, places: map[string]place{}, at: map[string]bool{}}
 	d.places[""] = place{path: root, line: 1, keyLine: 1}
@@ -92,13 +90,12 @@ func (d *document) syntax(err error) {
 	d.whole(line, "is not YAML: %s", message)
 }
 
-// whole adds a fault that is about the whole document. The document's values may still get faults
-// of their own.
+// whole does not suppress later faults of the document's values.
 func (d *document) whole(line int, format string, args ...any) {
 	d.faults = append(d.faults, Fault{File: d.name, Line: line, Path: documentPath, Message: fmt.Sprintf(format, args...)})
 }
 
-// Fault adds a fault of the value at p, unless the value or one of its parents already has one.
+// Fault does nothing if the value or one of its parents already has a fault.
 func (d *document) Fault(p pointer, format string, args ...any) {
 	if d.Faulty(p) {
 		return
@@ -132,7 +129,6 @@ func (d *document) locate(p pointer, warning bool, message string) Fault {
 	return Fault{File: d.name, Line: at.line, Path: display(path), Message: message, Warning: warning}
 }
 
-// value returns the value at p, or nil.
 func (d *document) value(p pointer) any {
 	v := d.tree
 	for _, token := range p {
@@ -152,7 +148,7 @@ func (d *document) value(p pointer) any {
 	return v
 }
 
-// drop removes the value at p from the tree, so that it is decoded as the zero value.
+// drop removes the value at p, so that it is decoded as the zero value.
 func (d *document) drop(p pointer) {
 	if len(p) == 0 {
 		d.tree = nil

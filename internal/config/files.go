@@ -8,8 +8,7 @@ import (
 	"drydock.dev/drydock/internal/secretfile"
 )
 
-// SecretFile returns the path of a file with a token or a key, and checks that the file is not
-// empty.
+// SecretFile refuses an empty file.
 func (b *builder) SecretFile(p pointer, name string) string {
 	name = b.resolve(name)
 	if !b.skipFiles {
@@ -18,8 +17,6 @@ func (b *builder) SecretFile(p pointer, name string) string {
 	return name
 }
 
-// file returns the content of a file that the configuration names. If the file cannot be read or is
-// empty, file adds a fault and returns nil.
 func (b *builder) file(p pointer, name string) []byte {
 	if name == "" {
 		return nil

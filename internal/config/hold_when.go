@@ -15,15 +15,14 @@ import (
 	"drydock.dev/drydock/remediations/marks"
 )
 
-// rawMark is an entry of holdWhen as it was read: a mapping, or false. A mark is a taint, label,
-// annotation or condition that another system sets on a Node, and that holds repairs.
+// rawMark is an entry of holdWhen: a mapping, or false. A mark is a taint, label, annotation or
+// condition that another system sets on a Node, and that holds repairs.
 type rawMark struct {
 	Off                           bool
 	Value, By, Means, BelievedFor string
 }
 
-// UnmarshalJSON reads an entry. Both true and false give an entry with Off. Later, the function
-// mark reports true as a fault.
+// UnmarshalJSON sets Off for both true and false. The function mark reports true as a fault.
 func (m *rawMark) UnmarshalJSON(data []byte) error {
 	var on bool
 	if json.Unmarshal(data, &on) == nil {
@@ -38,9 +37,8 @@ func (m *rawMark) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// buildAnnounce reads the key announce: a list of names. Each name switches on one kind of
-// announcement of a repair to other systems, for example Node conditions. The schema allows only
-// known names.
+// buildAnnounce reads how a repair is announced to other systems, for example by Node conditions.
+// The schema allows only known names.
 func (b *builder) buildAnnounce(raw *rawConfig) {
 	for _, name := range raw.Announce {
 		switch keys, ok := announce.Annotations[name]; {
@@ -54,8 +52,8 @@ func (b *builder) buildAnnounce(raw *rawConfig) {
 	}
 }
 
-// buildHoldWhen sets the list of marks that hold repairs. It begins with the shipped marks. The
-// entries of holdWhen change or remove a shipped mark, or add another mark.
+// buildHoldWhen begins with the shipped marks. The entries of holdWhen change or remove a shipped
+// mark, or add another one.
 func (b *builder) buildHoldWhen(raw *rawConfig) {
 	list := marks.Shipped()
 	w := raw.HoldWhen
@@ -72,7 +70,6 @@ func (b *builder) buildHoldWhen(raw *rawConfig) {
 	b.core.HoldWhen = list
 }
 
-// mark applies one entry of holdWhen to the list.
 func (b *builder) mark(at pointer, list marks.List, kind marks.Kind, key string, m rawMark) marks.List {
 	mark := marks.Mark{Kind: kind, Key: key, By: m.By, Means: m.Means}
 	if m.Value != "" {

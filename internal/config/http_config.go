@@ -40,8 +40,6 @@ var (
 	wrongType    = regexp.MustCompile("(?s)^cannot unmarshal (!![a-z]+)(?: `.*`)? into ")
 )
 
-// httpFaults adds the decoder's errors as faults. The decoder's line numbers refer to the parameter
-// text, so httpFaults finds the path of the value on each line.
 func (b *builder) httpFaults(p pointer, text string, err error) {
 	var parsed yaml.Node
 	located := false
@@ -61,8 +59,7 @@ func (b *builder) httpFaults(p pointer, text string, err error) {
 	}
 }
 
-// decoderSays returns a short text for one message of the decoder. It does not quote the value in
-// the message, because the value may be a secret.
+// decoderSays does not quote the value in the message, because the value may be a secret.
 func decoderSays(message string) string {
 	if unknownField.MatchString(message) {
 		return "unknown key; the known keys are those of Prometheus' http_config"
@@ -74,8 +71,8 @@ func decoderSays(message string) string {
 	return "cannot be read; see Prometheus' http_config"
 }
 
-// httpFault adds a fault for an error about the whole section. It leaves out quoted values, which
-// may be secrets: Prometheus' own messages are fixed texts, and only parsers quote values.
+// httpFault leaves out quoted values, which may be secrets: Prometheus' own messages are fixed
+// texts, and only parsers quote values.
 func (b *builder) httpFault(p pointer, err error) {
 	var parser *url.Error
 	message, _, _ := strings.Cut(strings.TrimPrefix(err.Error(), "yaml: "), ": ") // a value follows the colon
@@ -86,7 +83,6 @@ func (b *builder) httpFault(p pointer, err error) {
 	b.Fault(p, "is not a valid http_config of Prometheus: %s", message)
 }
 
-// onLine returns the path of the last key at or before this line.
 func onLine(n *yaml.Node, line int) []any {
 	switch n.Kind { //nolint:exhaustive // the others have no keys
 	case yaml.MappingNode:
@@ -106,8 +102,7 @@ func onLine(n *yaml.Node, line int) []any {
 	return nil
 }
 
-// httpFiles checks the files in the settings. By Prometheus' convention, the keys of file names end
-// in _file.
+// httpFiles relies on Prometheus' convention: the keys of file names end in _file.
 func (b *builder) httpFiles(p pointer, v any) {
 	switch v := v.(type) {
 	case map[string]any:

@@ -8,9 +8,8 @@ import (
 // Key is one key of the configuration with its documentation.
 type Key struct {
 	// Path is the key's path as in faults, but without indexes: policies[].plan[].wait.
-	Path string
-	Type string
-	// Default is empty if there is none.
+	Path     string
+	Type     string
 	Default  string
 	Required bool
 	// HasKeys reports that the key has keys below it. They follow in the list of Keys.
@@ -64,7 +63,6 @@ func (s *schema) defaultText() string {
 	}
 }
 
-// kind returns a description of the values that the key accepts.
 func (s *schema) kind() string {
 	switch {
 	case s.constant != nil:

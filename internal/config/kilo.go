@@ -4,11 +4,11 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// maxMoves limits how often one repair may move a mesh leadership. The repair's record on the Node
-// lists all moves.
+// maxMoves limits the moves of a mesh leadership in one repair. The record on the Node lists all
+// moves.
 const maxMoves = 4
 
-// aboutLeaders adds a fault for each key that makes no sense in a policy about mesh leaders.
+// aboutLeaders refuses keys that make no sense in a policy about mesh leaders.
 func (b *builder) aboutLeaders(at pointer, r *rawPolicy) {
 	if r.NodeSelector != nil {
 		b.Fault(at.To("nodeSelector"), "a policy about leaders cannot select nodes: it is about the leader of the alert's location; remove it")

@@ -7,7 +7,6 @@ import (
 	"drydock.dev/drydock/internal/config/section"
 )
 
-// listen reads an address to listen on: a host, which may be empty, and a numeric port.
 func (b *builder) listen(p pointer, address string) string {
 	if _, _, ok := splitListen(address); !ok {
 		b.Fault(p, "%s is not an address to listen on; write for example :9095 or 127.0.0.1:9095", show(address))
@@ -24,14 +23,12 @@ func splitListen(address string) (host string, port uint64, ok bool) {
 	return host, port, err == nil
 }
 
-// loopback reports whether only this machine can reach the address.
 func loopback(address string) bool {
 	host, _, ok := splitListen(address)
 	return ok && section.Loopback(host)
 }
 
-// distinctListeners adds a fault if two servers have the same address, because the second could not
-// start.
+// distinctListeners refuses two servers with the same address: the second could not start.
 func (b *builder) distinctListeners() {
 	type server struct {
 		at      pointer
@@ -54,8 +51,7 @@ func (b *builder) distinctListeners() {
 	}
 }
 
-// collide reports whether two addresses conflict. Two addresses with port 0 do not, because port 0
-// means any free port.
+// collide ignores port 0, which means any free port.
 func collide(a, b string) bool {
 	hostA, portA, okA := splitListen(a)
 	hostB, portB, okB := splitListen(b)

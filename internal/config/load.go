@@ -13,16 +13,15 @@ import (
 type Options struct {
 	// SkipFiles skips the checks of the named files: tokens, keys and certificates.
 	SkipFiles bool
-	// Capabilities has, for each remediation, why this installation cannot carry it out, or "" if it
-	// can. If it is nil, the function Capabilities computes it from the configuration.
+	// Capabilities has, for each remediation, why this installation cannot carry it out, or "". If it
+	// is nil, the function Capabilities computes it from the configuration.
 	Capabilities map[string]string
 	// Registry has additional remediations that plans may use.
 	Registry remediations.Registry
 }
 
 // Load reads and checks the configuration in the file. If it is usable, the returned faults are
-// warnings. If not, the error is a Faults. File names in the configuration are relative to its
-// folder.
+// warnings. If not, the error is a Faults. File names in it are relative to its folder.
 func Load(path string, o Options) (*Config, []Fault, error) {
 	data, err := read(path)
 	if err != nil {
@@ -53,8 +52,7 @@ func Shipped() *Config {
 	return b.out()
 }
 
-// read reads a file up to one byte more than the limit, so that the caller notices a file that is
-// too large.
+// read reads one byte more than the limit, so that the caller notices a file that is too large.
 func read(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -64,8 +62,7 @@ func read(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxFileBytes+1))
 }
 
-// cause returns the text of the system's error about a file, without the file's name, because the
-// message already has it.
+// cause leaves out the file's name, because the message already has it.
 func cause(err error) string {
 	var path *os.PathError
 	if errors.As(err, &path) {

@@ -13,7 +13,7 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// shippedTrees returns the shipped policies as in their files, without defaults, by name.
+// shippedTrees has the policies as in their files, without defaults.
 var shippedTrees = sync.OnceValue(func() map[string]map[string]any {
 	out := map[string]map[string]any{}
 	eachShipped(func(file string, data []byte) {
@@ -30,9 +30,8 @@ var shippedTrees = sync.OnceValue(func() map[string]map[string]any {
 // ShippedPolicyNames returns the names of the shipped policies, sorted.
 func ShippedPolicyNames() []string { return slices.Sorted(maps.Keys(shippedTrees())) }
 
-// layOverShipped adds to each policy with the name of a shipped policy the keys that only the
-// shipped policy has. If both have a key, the configuration's value replaces the shipped value as a
-// whole.
+// layOverShipped adds the keys that only the shipped policy has. If both have a key, the
+// configuration's value replaces the shipped value as a whole.
 func (d *document) layOverShipped() {
 	policies, _ := d.value(pointer{"policies"}).([]any)
 	for i, item := range policies {
@@ -54,8 +53,8 @@ func (d *document) layOverShipped() {
 	}
 }
 
-// meantShipped adds a fault for a policy without match and plan whose name is similar to that of a
-// shipped policy. The user probably wants to change the shipped policy, and misspelt its name.
+// meantShipped is for a policy without match and plan whose name resembles that of a shipped
+// policy. The user probably misspelt the shipped policy's name.
 func (d *document) meantShipped(at pointer, own map[string]any, name string) {
 	if own["match"] != nil || own["plan"] != nil {
 		return
@@ -108,8 +107,8 @@ func (c *Config) ChangesYAML() ([]byte, error) {
 	return encodePolicies(list)
 }
 
-// changes returns a mapping with the name and each key of own whose value differs from the value in
-// shipped. A comment above each key has the shipped value.
+// changes returns the keys of own that differ from shipped, each below a comment with the shipped
+// value.
 func (s *schema) changes(own, shipped map[string]any) *yaml.Node {
 	differ := map[string]any{"name": own["name"]}
 	for key, value := range own {
@@ -130,8 +129,7 @@ func (s *schema) changes(own, shipped map[string]any) *yaml.Node {
 	return out
 }
 
-// same reports whether two values have the same JSON. For example, int 1 and float64 1 are the
-// same.
+// same compares JSON: int 1 and float64 1 are the same.
 func same(a, b any) bool {
 	first, err := json.Marshal(a)
 	if err != nil {

@@ -17,8 +17,6 @@ import (
 // two faults must not count as healthy.
 const leastWell = time.Minute
 
-// compilePolicies checks and compiles the policies of a list in the configuration. list is the
-// pointer of this list. from is the value for PolicyInfo.From.
 func (b *builder) compilePolicies(list pointer, raw []rawPolicy, from string) []PolicyInfo {
 	var out []PolicyInfo
 	first := map[string]int{}
@@ -75,7 +73,6 @@ func (b *builder) policy(at pointer, r *rawPolicy) *remediations.Policy {
 	return p
 }
 
-// target reads the target of the policy. A policy must have exactly one kind of target.
 func (b *builder) target(at pointer, r *rawPolicy, p *remediations.Policy) {
 	t := r.Target
 	var kinds []string
@@ -113,7 +110,6 @@ func (b *builder) target(at pointer, r *rawPolicy, p *remediations.Policy) {
 	}
 }
 
-// stepOn adds a fault if the step repairs another kind of target than the policy.
 func (b *builder) stepOn(at pointer, p *remediations.Policy, name string) {
 	if b.Faulty(at) {
 		return
@@ -132,8 +128,8 @@ func (b *builder) stepOn(at pointer, p *remediations.Policy, name string) {
 	}
 }
 
-// aboutPods adds a fault for each key that makes no sense in a policy about sidecars. For example,
-// approval makes no sense: a sidecar's repair has no record before its step begins.
+// aboutPods refuses keys that make no sense in a policy about sidecars. One is approval: a
+// sidecar's repair has no record before its step begins.
 func (b *builder) aboutPods(at pointer, r *rawPolicy) {
 	if len(r.Plan) > 1 {
 		b.Fault(at.To("plan", 1), "a policy about sidecars has only one step; remove this step, and write attempts to repeat the first one")
@@ -146,8 +142,7 @@ func (b *builder) aboutPods(at pointer, r *rawPolicy) {
 	}
 }
 
-// Selector reads a label selector. It returns nil if the selector selects every node or has a
-// fault.
+// Selector returns nil if the selector selects every node or has a fault.
 func (b *builder) Selector(at pointer, s *metav1.LabelSelector) k8slabels.Selector {
 	if s == nil {
 		return nil
@@ -165,7 +160,6 @@ func (b *builder) Selector(at pointer, s *metav1.LabelSelector) k8slabels.Select
 	return selector
 }
 
-// selects adds a fault for each part of a selector that Kubernetes refuses.
 func (b *builder) selects(at pointer, s *metav1.LabelSelector) {
 	// If the key, the operator or the values already have a fault, a second fault by Kubernetes' error
 	// could be misleading.
@@ -232,8 +226,6 @@ func (b *builder) step(at pointer, r *rawStep) remediations.Step {
 	return s
 }
 
-// onlyFor adds a fault for each key in senseless that the step has. These keys make no sense for
-// the step with this name.
 func (b *builder) onlyFor(at pointer, name string, senseless ...string) {
 	step, _ := b.value(at).(map[string]any)
 	instead := "this step has timeout and onTimeout instead"

@@ -85,7 +85,6 @@ func scalar(v any) *yaml.Node {
 	return n
 }
 
-// ordered returns v as YAML, with the keys of each mapping in the schema's order.
 func (s *schema) ordered(v any) *yaml.Node {
 	switch v := v.(type) {
 	case map[string]any:

@@ -9,7 +9,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// rawConfig is the decoded configuration with defaults, before its values are checked and compiled.
+// rawConfig has the defaults, but its values are not checked yet.
 type rawConfig struct {
 	Mode    string
 	Cluster struct{ Label, Value string }
@@ -130,8 +130,8 @@ type rawControlPlane struct {
 	CAFile string
 }
 
-// decode decodes the tree into out, after the validation. It fails only if the schema allows a
-// value that does not fit the Go type.
+// decode runs after the validation. It fails only if the schema allows a value that does not fit
+// the Go type.
 func (d *document) decode(out any) {
 	data, err := json.Marshal(d.tree)
 	if err == nil {

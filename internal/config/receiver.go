@@ -28,8 +28,7 @@ func (b *builder) buildReceiver(raw *rawConfig) {
 	}
 }
 
-// tokenFile returns the path of the token's file. If Drydock generates the token, the file need not
-// exist yet.
+// If Drydock generates the token, the file need not exist yet.
 func (b *builder) tokenFile(p pointer, name string, generated bool) string {
 	if resolved := b.resolve(name); generated {
 		if _, err := os.Stat(resolved); errors.Is(err, fs.ErrNotExist) {

@@ -11,15 +11,13 @@ import (
 )
 
 const (
-	// leastRescueWait is the shortest allowed wait for one host. A useful wait is longer, because an
-	// API server needs most of a minute to start.
+	// leastRescueWait is for one host. A useful wait is longer, because an API server needs most of a
+	// minute to start.
 	leastRescueWait = 10 * time.Second
-	// maxRescue is the longest allowed time for a repair of API servers, all hosts together.
+	// maxRescue is for all hosts together.
 	maxRescue = time.Hour
 )
 
-// names reads the unit, the DaemonSet or the template that a step needs. A unit or a DaemonSet must
-// be in the configuration of its provider.
 func (b *builder) names(at pointer, r *rawStep, s *remediations.Step) {
 	s.Unit, s.DaemonSet = r.Unit, r.DaemonSet
 	if r.Step != "restart-unit" {
@@ -58,9 +56,8 @@ func (b *builder) names(at pointer, r *rawStep, s *remediations.Step) {
 	}
 }
 
-// aboutAPIServers adds a fault for each key that makes no sense in a policy about API servers. Such
-// a key needs Nodes or people's annotations on them. Drydock cannot read these while no API server
-// answers.
+// aboutAPIServers refuses keys that need Nodes or people's annotations on them. Drydock cannot read
+// these while no API server answers.
 func (b *builder) aboutAPIServers(at pointer, r *rawPolicy) {
 	if r.NodeSelector != nil {
 		b.Fault(at.To("nodeSelector"), "a policy about API servers cannot select nodes: it repairs the hosts of controlPlane; remove it")
@@ -76,8 +73,7 @@ func (b *builder) aboutAPIServers(at pointer, r *rawPolicy) {
 	}
 }
 
-// rescueStep reads the step restart-kubelet of a policy about API servers. The key wait is the time
-// for one host. The key timeout is the time for all hosts together.
+// rescueStep reads wait as the time for one host, and timeout as the time for all hosts together.
 func (b *builder) rescueStep(at pointer, r *rawStep) remediations.Step {
 	s := remediations.Step{Name: r.Step, Attempts: 1, Timeout: apiserver.RescueFor}
 	if r.Attempts != nil && *r.Attempts != 1 {

@@ -20,12 +20,10 @@ import (
 //go:embed schema.json
 var schemaFile []byte
 
-// schemaJSON returns the JSON Schema (draft 2020-12) of the configuration. It is schema.json with
-// the parts that come from the remediations and from the providers.
+// schemaJSON is schema.json with the parts of the remediations and the providers.
 var schemaJSON = sync.OnceValue(func() []byte { return schemaWith(nil) })
 
-// schemaWith returns the schema of a configuration whose plans may also use the remediations of the
-// registry.
+// schemaWith also allows the remediations of the registry in plans.
 func schemaWith(g remediations.Registry) []byte {
 	const place, addresses = `{"$comment": "remediations: wait, attempts and timeout, from their registry"}`, `{"$comment": "hosts: how many addresses one has"}`
 	var steps []string
@@ -45,8 +43,8 @@ func schemaWith(g remediations.Registry) []byte {
 // SchemaJSON returns the JSON Schema (draft 2020-12) of a configuration that has all defaults.
 func SchemaJSON() []byte { return bytes.Clone(schemaJSON()) }
 
-// schema has the parts of the JSON Schema that defaults, messages and documentation need. Its
-// references are resolved. Its properties are in the order of the file.
+// schema has the parts that defaults, messages and documentation need. Its references are resolved.
+// Its properties are in the order of the file.
 type schema struct {
 	title, description string
 	types              []string
@@ -71,25 +69,23 @@ type property struct {
 	*schema
 }
 
-// condition is an if-then of the schema: if the property key has this value, the defaults in the
-// then-branch apply, too.
+// condition is an if-then of the schema: if key has this value, the defaults in the then-branch
+// apply, too.
 type condition struct {
 	key   string
 	value any
 	then  *schema
 }
 
-// compiled is the schema, parsed and compiled.
 type compiled struct {
 	root, policies       *schema
 	validate, policyList *jsonschema.Schema
 }
 
-// loadSchema returns the compiled schema of a configuration. It panics if the schema is invalid.
-// This does not happen in a release, because the schema is embedded and a test loads it.
+// loadSchema panics if the schema is invalid. This does not happen in a release, because the schema
+// is embedded and a test loads it.
 var loadSchema = sync.OnceValue(func() compiled { return compileSchema(schemaJSON()) })
 
-// schemaFor returns the compiled schema of a configuration whose plans may also use the registry.
 func schemaFor(g remediations.Registry) compiled {
 	if len(g) == 0 {
 		return loadSchema()
@@ -136,8 +132,7 @@ func readSchema(n, root *yaml.Node) *schema {
 	return s
 }
 
-// read sets each field of s that the YAML node n has. It reads n's $ref first, because keys beside
-// a $ref override the referenced schema.
+// read reads n's $ref first, because keys beside a $ref override the referenced schema.
 func (s *schema) read(n, root *yaml.Node) {
 	if ref := entry(n, "$ref"); ref != nil {
 		s.read(entry(entry(root, "$defs"), strings.TrimPrefix(ref.Value, "#/$defs/")), root)
@@ -207,7 +202,6 @@ func decoded[T any](n *yaml.Node) T {
 	return v
 }
 
-// at returns the schema of the value at p, or an empty one.
 func (s *schema) at(p pointer) *schema {
 	for _, token := range p {
 		var next *schema
@@ -227,8 +221,8 @@ func (s *schema) at(p pointer) *schema {
 	return s
 }
 
-// fill adds the missing keys of v with their defaults. It ignores values of a wrong type, because
-// validation reports those.
+// fill adds missing keys with their defaults. It ignores values of a wrong type, because validation
+// reports those.
 func (s *schema) fill(v any, root map[string]any) {
 	switch v := v.(type) {
 	case map[string]any:

@@ -14,8 +14,8 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// takesGPUNodes returns a warning if two things are true of a user's policy. It also selects GPU
-// nodes, and it gives them less time to boot than the policies for GPU nodes do.
+// takesGPUNodes warns if a user's policy also selects GPU nodes, and gives them less time to boot
+// than the policies for GPU nodes do.
 func (c *Config) takesGPUNodes(p PolicyInfo) []Fault {
 	wait := c.rebootWait(p)
 	if p.Mode == remediations.ModeOff || wait == 0 || len(requirementsOn(p.NodeSelector, signs.GPUCountLabel)) > 0 {
@@ -39,8 +39,6 @@ func (c *Config) takesGPUNodes(p PolicyInfo) []Fault {
 		p.Name, text.Duration(wait), patient.Name, text.Duration(c.rebootWait(patient)), signs.GPUCountLabel))}
 }
 
-// rebootWait returns the longest time that a policy about nodes gives a machine to boot, or 0 if it
-// reboots none.
 func (c *Config) rebootWait(p PolicyInfo) (wait time.Duration) {
 	for _, s := range p.Plan {
 		if p.Kind == remediations.KindNode && c.Core.Remediation(s.Name).Restarts {
@@ -50,7 +48,6 @@ func (c *Config) rebootWait(p PolicyInfo) (wait time.Duration) {
 	return wait
 }
 
-// requirementsOn returns the requirements of the selector on the label.
 func requirementsOn(selector k8slabels.Selector, label string) []k8slabels.Requirement {
 	if selector == nil {
 		return nil
@@ -59,8 +56,6 @@ func requirementsOn(selector k8slabels.Selector, label string) []k8slabels.Requi
 	return slices.DeleteFunc(slices.Clone(all), func(r k8slabels.Requirement) bool { return r.Key() != label })
 }
 
-// forGPUNodes reports whether the policy is only for GPU nodes. notForGPUNodes reports whether it
-// excludes GPU nodes.
 func forGPUNodes(p PolicyInfo) bool {
 	return slices.ContainsFunc(requirementsOn(p.NodeSelector, signs.GPUCountLabel), func(r k8slabels.Requirement) bool {
 		return r.Operator() != selection.DoesNotExist && r.Operator() != selection.NotIn
@@ -103,9 +98,8 @@ func (c *Config) selectsFewer(p PolicyInfo) []Fault {
 	return nil
 }
 
-// unscoped returns the policy's steps that reboot or replace a machine and whose provider does not
-// select its Nodes by the label. scopes are the configuration keys that could limit these providers
-// to Nodes with the label.
+// unscoped returns the steps that reboot or replace a machine and whose provider does not select
+// its Nodes by the label. scopes are the keys that could limit these providers.
 func (c *Config) unscoped(p PolicyInfo, label string) (steps, scopes []string) {
 	for _, s := range p.Plan {
 		if r := c.Core.Remediation(s.Name); !r.Restarts && !r.Replaces {
@@ -123,8 +117,8 @@ func (c *Config) unscoped(p PolicyInfo, label string) (steps, scopes []string) {
 	return slices.Compact(steps), slices.Compact(scopes)
 }
 
-// actsBeside reports whether policy q may issue one of the steps on a node that policy p selects,
-// too. If p enforces and q only observes, it returns false.
+// actsBeside reports whether q may issue one of the steps on a node that p selects, too. If p
+// enforces and q only observes, it returns false.
 func (c *Config) actsBeside(p, q PolicyInfo, steps []string) bool {
 	return q.Kind == remediations.KindNode && (q.Mode == p.Mode || q.Mode == remediations.ModeEnforce) &&
 		(!forGPUNodes(p) || !notForGPUNodes(q)) && (!notForGPUNodes(p) || !forGPUNodes(q)) &&

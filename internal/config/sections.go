@@ -39,8 +39,8 @@ var sections = []section.Section{
 	fence.Section,
 }
 
-// withSections inserts the schema of each provider's section into the document's schema. A schema
-// without a marked place goes after the others.
+// withSections puts a provider's schema at its marked place. A schema without one goes after the
+// others.
 func withSections(schema []byte) []byte {
 	const behind = `,
         "": {"$comment": "further providers'"}`
@@ -57,12 +57,9 @@ func withSections(schema []byte) []byte {
 	return bytes.Replace(schema, []byte(behind), []byte(further.String()), 1)
 }
 
-// limitSchema is the schema of the key concurrent, which each provider with disruptive steps has.
 const limitSchema = `"concurrent": {"type": "integer", "minimum": 1, "description": "How many repairs may use this provider at the same time, for example 1 if one PDU or one API serves all machines. A repair counts from the drain before its step until the proof after the step. limits.concurrent and the limits per zone and pool also apply. Default: no limit for this provider.", "examples": [1]},
     `
 
-// withLimit returns the section's schema. If the provider has disruptive steps, the schema has the
-// key concurrent.
 func withLimit(s section.Section) string {
 	if !limited(s) {
 		return s.Schema
@@ -71,7 +68,6 @@ func withLimit(s section.Section) string {
 	return strings.Replace(s.Schema, selector, limitSchema+selector, 1)
 }
 
-// limited reports whether the section's provider has a step that takes a node out of service.
 func limited(s section.Section) bool {
 	for step := range s.Steps {
 		if known, _ := remediations.Registry(nil).Of(step); known.Disruptive && known.Target == remediations.KindNode {
@@ -81,7 +77,6 @@ func limited(s section.Section) bool {
 	return false
 }
 
-// buildSections reads the sections that the document has.
 func (b *builder) buildSections() {
 	b.config.Providers, b.config.concurrent = map[string]section.Provider{}, map[string]int{}
 	for _, s := range sections {

@@ -10,13 +10,12 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// shippedFrom is PolicyInfo.From of a policy that ships with Drydock.
 const shippedFrom = "shipped"
 
 func list(words []string) string { return strings.Join(words, ", ") }
 
-// mergePolicies sets b.policies: first the user's policies, then each shipped policy whose name no
-// user's policy has. root is the whole configuration, which sets the mode of the shipped policies.
+// mergePolicies takes each shipped policy whose name no user's policy has. root is the whole
+// configuration, which sets the mode of the shipped policies.
 func (b *builder) mergePolicies(user *document, raw []rawPolicy, root map[string]any) {
 	if user != nil {
 		b.policies = b.compilePolicies(pointer{"policies"}, raw, user.name)
@@ -34,8 +33,8 @@ func (b *builder) mergePolicies(user *document, raw []rawPolicy, root map[string
 	}
 }
 
-// loadShipped returns the shipped policies. Policies for some nodes come before those for all
-// nodes, so that the more specific policy matches first. Otherwise they are sorted by name.
+// loadShipped puts policies for some nodes before those for all nodes, so that the more specific
+// policy matches first.
 func (b *builder) loadShipped(root map[string]any) []PolicyInfo {
 	var out []PolicyInfo
 	eachShipped(func(file string, data []byte) {
@@ -49,8 +48,6 @@ func (b *builder) loadShipped(root map[string]any) []PolicyInfo {
 	return out
 }
 
-// eachShipped calls the function read for each file of shipped policies, with the file's name and
-// content.
 func eachShipped(read func(file string, data []byte)) {
 	files, err := fs.Glob(remediations.ShippedPolicies(), "*.yaml")
 	if err != nil {
@@ -72,7 +69,6 @@ func forAll(p PolicyInfo) int {
 	return 0
 }
 
-// loadPolicyFile reads a file with a list of policies, in the format of the key policies.
 func loadPolicyFile(name string, data []byte, root map[string]any) (*document, []PolicyInfo) {
 	d := parse(name, data, "policies")
 	if d.tree == nil {

@@ -5,7 +5,6 @@ import (
 	"crypto/x509"
 )
 
-// tls reads and checks the files for a server's TLS.
 func (b *builder) tls(at pointer, raw TLS) TLS {
 	t := TLS{CertFile: b.resolve(raw.CertFile), KeyFile: b.resolve(raw.KeyFile), ClientCAFile: b.resolve(raw.ClientCAFile)}
 	switch {
@@ -33,7 +32,6 @@ func (b *builder) checkTLS(at pointer, t TLS) {
 	b.authorities(at.To("clientCAFile"), t.ClientCAFile)
 }
 
-// authorities checks a file with CA certificates.
 func (b *builder) authorities(at pointer, path string) {
 	if b.skipFiles {
 		return

@@ -17,8 +17,6 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// validate checks the tree against the schema. It adds each error as a fault with a sentence, and
-// removes the faulty values from the tree.
 func (d *document) validate(validator *jsonschema.Schema, s *schema) {
 	err := validator.Validate(d.tree)
 	if err == nil {
@@ -49,7 +47,6 @@ func leaves(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
 	return out
 }
 
-// translate adds the faults for e and returns the pointers of the values that are unusable.
 func (d *document) translate(e *jsonschema.ValidationError, root *schema) []pointer {
 	at := pointer(slices.Clone(e.InstanceLocation))
 	s := root.at(at)
@@ -101,7 +98,6 @@ func (d *document) unknownKey(p pointer, s *schema) {
 	d.faults = append(d.faults, f)
 }
 
-// complain returns the message for an error about value: what is wrong, and what to write instead.
 func (s *schema) complain(k jsonschema.ErrorKind, value any) string {
 	switch k := k.(type) {
 	case *kind.Type:
@@ -153,7 +149,6 @@ func (s *schema) names() []string {
 	return out
 }
 
-// noun returns a noun for the values that the schema allows, for example "a mapping" or "text".
 func (s *schema) noun() string {
 	if s.title != "" {
 		return s.title
@@ -166,7 +161,6 @@ func (s *schema) noun() string {
 	return strings.Join(out, " or ")
 }
 
-// instead returns a hint that says what to write.
 func (s *schema) instead() string {
 	switch {
 	case s.constant != nil:
@@ -186,7 +180,6 @@ func (s *schema) instead() string {
 	}
 }
 
-// flow returns v as YAML on one line.
 func flow(v any) string {
 	var n yaml.Node
 	if err := n.Encode(v); err != nil {
@@ -200,7 +193,6 @@ func flow(v any) string {
 	return strings.TrimSpace(string(out))
 }
 
-// show returns a value for a message, shortened and without control characters.
 func show(v any) string {
 	switch v := v.(type) {
 	case string:

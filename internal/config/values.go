@@ -19,8 +19,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Duration reads a duration in Prometheus' format: whole numbers with units from y to ms, the
-// largest first. least is the shortest allowed duration.
+// Duration reads Prometheus' format: whole numbers with units from y to ms, the largest first.
+// least is the shortest allowed duration.
 func (b *builder) Duration(p pointer, written string, least time.Duration) (time.Duration, bool) {
 	d, err := model.ParseDuration(written)
 	switch {
@@ -34,7 +34,7 @@ func (b *builder) Duration(p pointer, written string, least time.Duration) (time
 	return time.Duration(d), !b.Faulty(p)
 }
 
-// Quantity reads a number or a percentage. The schema has already checked its format and range.
+// Quantity relies on the schema, which has checked the format and the range.
 func (b *builder) Quantity(p pointer, v any) remediations.Quantity {
 	switch v := v.(type) {
 	case float64:
@@ -50,11 +50,10 @@ func (b *builder) Quantity(p pointer, v any) remediations.Quantity {
 	return remediations.Quantity{}
 }
 
-// parseMatchers parses matchers as Alertmanager does by default: with its new parser or, if that
-// fails, with its old one.
+// parseMatchers parses as Alertmanager does by default: with its new parser or, if that fails, with
+// its old one.
 var parseMatchers = compat.FallbackMatchersParser(promslog.NewNopLogger())
 
-// matchers reads one or more matchers, separated by commas.
 func (b *builder) matchers(p pointer, text string) labels.Matchers {
 	m, err := parseMatchers(text, "config")
 	if err == nil && len(m) == 0 {
@@ -72,12 +71,11 @@ func (b *builder) matchers(p pointer, text string) labels.Matchers {
 	return m
 }
 
-// typographic are the quotation marks that word processors and chats write instead of straight
-// quotes.
+// typographic quotation marks come from word processors and chats.
 const typographic = "\u201c\u201d\u201e\u201f\u2018\u2019\u201a\u201b\u00ab\u00bb"
 
-// needsValue adds a fault if the matchers also match an alert without any of the matchers' labels.
-// Such matchers would select nearly all alerts.
+// needsValue refuses matchers that also match an alert without any of their labels. They would
+// select nearly all alerts.
 func (b *builder) needsValue(p pointer, m labels.Matchers) {
 	for _, matcher := range m {
 		if !matcher.Matches("") {
@@ -98,8 +96,7 @@ func (b *builder) ours(m labels.Matchers) labels.Matchers {
 	return append(m, &labels.Matcher{Type: labels.MatchEqual, Name: label, Value: b.core.ClusterValue})
 }
 
-// URL reads the URL of an HTTP server. It refuses a URL with credentials, because URLs are logged
-// and are labels of metrics.
+// URL refuses credentials, because URLs are logged and are labels of metrics.
 func (b *builder) URL(p pointer, text string) *url.URL {
 	u, err := url.Parse(text)
 	switch {
@@ -121,8 +118,7 @@ func (b *builder) URL(p pointer, text string) *url.URL {
 	return u
 }
 
-// showURL returns a URL for a message. It cuts the URL after the host, because the path and the
-// query may contain a secret.
+// showURL cuts the URL after the host, because the path and the query may contain a secret.
 func showURL(text string) string {
 	scheme, rest, ok := strings.Cut(text, "://")
 	if !ok {
@@ -137,7 +133,6 @@ func showURL(text string) string {
 	return show(rest)
 }
 
-// URLs reads a list of URLs without duplicates.
 func (b *builder) URLs(at pointer, texts []string) []*url.URL {
 	var out []*url.URL
 	seen := map[string]int{}

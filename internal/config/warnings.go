@@ -13,7 +13,6 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// provide writes into the core's configuration which remediations this installation can carry out.
 func (c *Config) provide(capabilities map[string]string) {
 	c.Core.Kinds, c.Core.Providers = kinds, c.providers()
 	c.Core.Provided = map[string]bool{}
@@ -24,7 +23,6 @@ func (c *Config) provide(capabilities map[string]string) {
 	}
 }
 
-// warnings returns the warnings about a usable configuration.
 func (c *Config) warnings(d *document, capabilities map[string]string) []Fault {
 	var out []Fault
 	warn := func(p pointer, format string, args ...any) {
@@ -67,8 +65,6 @@ func (c *Config) warnings(d *document, capabilities map[string]string) []Fault {
 	return out
 }
 
-// shippedInUse returns the shipped policies that are not off and whose kind of target this
-// installation has.
 func (c *Config) shippedInUse() (out []PolicyInfo) {
 	for _, p := range c.Policies {
 		if p.From == shippedFrom && p.Mode != remediations.ModeOff && !c.unasked(p) {
@@ -78,16 +74,14 @@ func (c *Config) shippedInUse() (out []PolicyInfo) {
 	return out
 }
 
-// shippedRepair reports whether this installation can carry out a step of at least one shipped
-// policy about nodes. If it can, other steps of shipped policies cause no warning: hardly any
-// installation has a provider for every step.
+// shippedRepair reports whether at least one step of a shipped policy about nodes can be carried
+// out. Then other steps cause no warning: hardly any installation has a provider for every step.
 func (c *Config) shippedRepair(capabilities map[string]string) bool {
 	return slices.ContainsFunc(c.shippedInUse(), func(p PolicyInfo) bool {
 		return p.Kind == remediations.KindNode && slices.Contains(c.skipped(p, capabilities), "")
 	})
 }
 
-// unused returns the text for Config.Unused.
 func (c *Config) unused(capabilities map[string]string) string {
 	if !c.shippedRepair(capabilities) {
 		return "" // in this case, warnings name them
@@ -120,14 +114,13 @@ func (c *Config) unused(capabilities map[string]string) string {
 	return "not used, because no provider for them is configured: " + strings.Join(said, "; ")
 }
 
-// planned reports whether the plan of a policy that is not off has the step.
 func (c *Config) planned(step string) bool {
 	return slices.ContainsFunc(c.Policies, func(p PolicyInfo) bool {
 		return p.Mode != remediations.ModeOff && slices.ContainsFunc(p.Plan, func(s remediations.Step) bool { return s.Name == step })
 	})
 }
 
-// skipped returns, for each step of the plan, why it cannot be carried out, or "" if it can.
+// skipped returns why each step cannot be carried out, or "" if it can.
 func (c *Config) skipped(p PolicyInfo, capabilities map[string]string) []string {
 	why := make([]string, len(p.Plan))
 	for i, step := range p.Plan {
@@ -148,12 +141,12 @@ func (c *Config) skipped(p PolicyInfo, capabilities map[string]string) []string 
 	return why
 }
 
-// longestWait is the longest wait of a step without a warning. The node stays unhealthy during the
-// wait, because the next step begins only after it.
+// longestWait is the longest wait without a warning. The node stays unhealthy during the wait,
+// because the next step begins only after it.
 const longestWait = 24 * time.Hour
 
-// oddWaits returns a warning for each step whose wait is much shorter or longer than usual. The
-// unit is then probably a typing error.
+// oddWaits warns of waits much shorter or longer than usual. The unit is then probably a typing
+// error.
 func (c *Config) oddWaits(p PolicyInfo) []Fault {
 	var out []Fault
 	for i, step := range p.Plan {
@@ -174,12 +167,8 @@ func (c *Config) oddWaits(p PolicyInfo) []Fault {
 	return out
 }
 
-// preparesNothing is the reason to skip a step that only prepares later steps, if all later steps
-// are skipped.
 const preparesNothing = "it prepares the steps after it, and they cannot be carried out"
 
-// idle returns a warning for each step of a user's policy that this installation cannot carry out.
-// It adds a warning if the policy then has no step left.
 func (c *Config) idle(p PolicyInfo, capabilities map[string]string) []Fault {
 	if p.Mode == remediations.ModeOff {
 		return nil
@@ -200,8 +189,7 @@ func (c *Config) idle(p PolicyInfo, capabilities map[string]string) []Fault {
 	return out
 }
 
-// shippedIdle returns sentences about the steps of shipped policies that this installation cannot
-// carry out. There is one sentence for each reason, because one for each step would hide the other
+// shippedIdle returns one sentence for each reason, because one for each step would hide the other
 // warnings.
 func (c *Config) shippedIdle(capabilities map[string]string) []string {
 	lacks, unable := map[string][]string{}, []string(nil)
@@ -228,8 +216,8 @@ func (c *Config) shippedIdle(capabilities map[string]string) []string {
 	return out
 }
 
-// unasked reports whether a policy's kind of target is not configured in this installation:
-// sidecars, a mesh, or hosts of a control plane.
+// unasked reports whether the configuration lacks this kind of target: sidecars, a mesh, or hosts
+// of a control plane.
 func (c *Config) unasked(p PolicyInfo) bool {
 	switch p.Kind {
 	case remediations.KindSidecar:
@@ -243,7 +231,6 @@ func (c *Config) unasked(p PolicyInfo) bool {
 	return false
 }
 
-// possible reports whether any of the steps can be carried out.
 func possible(steps []remediations.Step, capabilities map[string]string) bool {
 	return slices.ContainsFunc(steps, func(s remediations.Step) bool {
 		missing, known := capabilities[s.Name]
@@ -251,8 +238,8 @@ func possible(steps []remediations.Step, capabilities map[string]string) bool {
 	})
 }
 
-// Enforces reports whether Drydock may repair anything. It may if a policy enforces. It also may if
-// the global mode is enforce, because people may then request repairs.
+// Enforces reports whether Drydock may repair anything. In the global mode enforce it may even
+// without an enforcing policy, because people may then request repairs.
 func (c *Config) Enforces() bool {
 	for _, p := range c.Policies {
 		if p.Mode == remediations.ModeEnforce {

@@ -38,11 +38,10 @@ func (b *builder) buildWebhook(raw *rawConfig) {
 	b.authorities(at.To("clientCAFile"), b.config.Webhook.ClientCAFile)
 }
 
-// everybody are groups that contain all or nearly all users. If one of them were exempt, admission
-// would deny almost no changes.
+// everybody are groups of nearly all users. If one were exempt, admission would deny almost no
+// changes.
 var everybody = []string{"system:authenticated", "system:unauthenticated", "system:serviceaccounts"}
 
-// exemptsNearlyAll returns the indexes of exempt groups that contain nearly all users.
 func (w *Webhook) exemptsNearlyAll() []int {
 	var out []int
 	for i, g := range w.Exempt.Groups {

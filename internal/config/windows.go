@@ -8,7 +8,6 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// weekdays are the weekdays, by the names that the schema allows.
 var weekdays = map[string]time.Weekday{
 	"Sun": time.Sunday, "Mon": time.Monday, "Tue": time.Tuesday, "Wed": time.Wednesday,
 	"Thu": time.Thursday, "Fri": time.Friday, "Sat": time.Saturday,
@@ -34,7 +33,7 @@ func (b *builder) buildWindows(raw *rawConfig) {
 	}
 }
 
-// wallTime reads a time of day. The schema has already checked its format.
+// wallTime relies on the schema, which has checked the format.
 func (b *builder) wallTime(p pointer, text string) remediations.WallTime {
 	var t remediations.WallTime
 	if _, err := fmt.Sscanf(text, "%02d:%02d", &t.Hour, &t.Minute); err != nil {
@@ -43,7 +42,7 @@ func (b *builder) wallTime(p pointer, text string) remediations.WallTime {
 	return t
 }
 
-// location reads a time zone. It refuses "Local", which means another zone on each machine.
+// location refuses "Local", which means another zone on each machine.
 func (b *builder) location(p pointer, name string) *time.Location {
 	l, err := time.LoadLocation(name)
 	if err != nil || name == "Local" || name == "" {

@@ -14,12 +14,10 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// daemonSetsKey is the path, in messages, of the section with the DaemonSets that a witness may
-// refer to.
 const daemonSetsKey = "providers.daemonSets."
 
-// witness reads a policy's witness: the signs of a fault, beside the alert, that the node itself
-// must show before a repair. It returns nil if the policy has no witness.
+// witness reads the signs of a fault, beside the alert, that the node itself must show before a
+// repair. It returns nil if the policy has none.
 func (b *builder) witness(at pointer, raw any) *signs.Witness {
 	switch raw := raw.(type) {
 	case string:
@@ -40,8 +38,6 @@ func (b *builder) witness(at pointer, raw any) *signs.Witness {
 	return nil
 }
 
-// sign reads one entry of a witness, for example a condition of the Node. An entry must have
-// exactly one key.
 func (b *builder) sign(at pointer, raw any) (signs.Sign, bool) {
 	entry, isMapping := raw.(map[string]any)
 	if !isMapping || b.Faulty(at) {
@@ -108,13 +104,10 @@ func (b *builder) sign(at pointer, raw any) (signs.Sign, bool) {
 	return s, true
 }
 
-// staleAfter is the default time after its last heartbeat at which a condition no longer counts.
-// The kubelet, node-problem-detector and the agents of EKS and AKS send a heartbeat at least every
-// 5 minutes.
+// staleAfter is the default age of a heartbeat at which a condition no longer counts. The kubelet,
+// node-problem-detector and the agents of EKS and AKS send a heartbeat at least every 5 minutes.
 const staleAfter = time.Hour
 
-// condition reads the keys of a sign that is a condition of the Node: the largest age of the
-// condition, and the texts that its reason and message must match.
 func (b *builder) condition(at pointer, s signs.Sign, text func(key string) string) (signs.Sign, bool) {
 	ok := true
 	switch age := text("staleAfter"); age {
@@ -150,8 +143,6 @@ func (b *builder) condition(at pointer, s signs.Sign, text func(key string) stri
 	return s, ok
 }
 
-// faultyUnder reports whether something below the value already has a fault, for example an unknown
-// key.
 func (b *builder) faultyUnder(at pointer) bool {
 	for key := range b.at {
 		if strings.HasPrefix(key, at.Key()+"/") {
@@ -161,9 +152,9 @@ func (b *builder) faultyUnder(at pointer) bool {
 	return false
 }
 
-// nameDaemonSets sets the name of each DaemonSet that a witness takes from providers.daemonSets. In
-// a shipped witness, it also replaces kube-system/kube-proxy and kube-system/cilium by the
-// configured DaemonSets. The shipped alerts also count a DaemonSet with another name or namespace.
+// nameDaemonSets takes names from providers.daemonSets. In a shipped witness, it also replaces
+// kube-system/kube-proxy and kube-system/cilium: the shipped alerts also count a DaemonSet with
+// another name or namespace.
 func (c *Config) nameDaemonSets() {
 	own, ok := Of[*daemonsets.DaemonSets](c)
 	if !ok {
@@ -196,8 +187,8 @@ func (c *Config) nameDaemonSets() {
 	}
 }
 
-// witnessAsShipped reports whether the policy has the witness of the shipped policy. A witness has
-// the signs that a node itself must show. The configuration may change other keys of the policy.
+// witnessAsShipped reports whether the policy has the witness of the shipped policy. The
+// configuration may change other keys.
 func (p PolicyInfo) witnessAsShipped() bool {
 	if p.From == shippedFrom {
 		return true
@@ -206,9 +197,8 @@ func (p PolicyInfo) witnessAsShipped() bool {
 	return p.shipped != nil && same(own["witness"], p.shipped["witness"])
 }
 
-// unwitnessed returns a warning if a user's policy has no witness: no signs that the node itself
-// must show. Such a policy repairs nothing. It also returns a warning for each sign that this
-// installation cannot check.
+// unwitnessed warns of a user's policy without a witness, which repairs nothing. It also warns of
+// each sign that this installation cannot check.
 func (c *Config) unwitnessed(p PolicyInfo) []Fault {
 	if p.Mode == remediations.ModeOff || p.Kind != remediations.KindNode {
 		return nil
@@ -225,7 +215,7 @@ func (c *Config) unwitnessed(p PolicyInfo) []Fault {
 	return out
 }
 
-// mute returns why this installation cannot check the sign of a witness, or "" if it can.
+// mute returns why this installation cannot check the sign, or "".
 func (c *Config) mute(s signs.Sign) string {
 	switch {
 	case s.Kind == signs.DaemonSetPod && s.Name == "":
@@ -236,8 +226,6 @@ func (c *Config) mute(s signs.Sign) string {
 	return ""
 }
 
-// shippedUnwitnessed returns one sentence for each reason why this installation cannot check a
-// sign. The sentence names the shipped policies whose witness has such a sign.
 func (c *Config) shippedUnwitnessed() []string {
 	held := map[string][]string{}
 	var order []string

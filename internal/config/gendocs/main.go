@@ -17,7 +17,7 @@ import (
 //go:embed head.md
 var head string
 
-// These are the files that gendocs writes, relative to the project's folder.
+// These files are relative to the project's folder.
 const (
 	pageFile   = "docs/configuration.md"
 	editorFile = "docs/config.schema.json"
@@ -49,8 +49,6 @@ func generate(root string) error {
 	return err
 }
 
-// generated returns the content of the files, by their names. In the chart's schema, it replaces
-// only the part about config.
 func generated(root string) (map[string][]byte, error) {
 	values, err := os.ReadFile(filepath.Join(root, chartFile))
 	if err != nil {
@@ -63,7 +61,6 @@ func generated(root string) (map[string][]byte, error) {
 	return map[string][]byte{pageFile: page(), editorFile: editorSchema(), chartFile: chart}, nil
 }
 
-// page returns the content of docs/configuration.md.
 func page() []byte {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, head, strings.TrimSpace(config.SmallestExample), strings.TrimSpace(config.FullExample))

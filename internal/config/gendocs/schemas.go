@@ -13,24 +13,22 @@ import (
 
 type object = map[string]any
 
-// laidUnder are keys that the program requires. The chart's values need not have them, because the
-// chart adds them to the configuration.
+// laidUnder are required keys that the chart adds to the configuration, so its values may lack
+// them.
 var laidUnder = []string{
 	"apiVersion", "kind", "alertmanager.urls",
 	"providers.civo.apiKeyFile", "providers.hosts.keyFile", "providers.hosts.knownHostsFile",
 }
 
-// made are keys whose value is a mapping that the chart also writes by itself. So the chart's
-// values may have null there.
+// made are keys of mappings that the chart also writes by itself. So the chart's values may have
+// null there.
 var made = []string{"receiver", "alertmanager", "leaderElection", "ledger", "webhook"}
 
-// editorSchema returns the schema of a configuration file without defaults, for editors.
 func editorSchema() []byte {
 	return []byte(format(written(), "") + "\n")
 }
 
-// chartSchema returns the chart's values.schema.json with the program's schema for the value
-// config, which is the last value in that file.
+// chartSchema expects that config is the last value in the chart's values.schema.json.
 func chartSchema(values []byte) ([]byte, error) {
 	const last = "\n    \"config\": {"
 	head, _, found := bytes.Cut(values, []byte(last))
@@ -56,9 +54,9 @@ func chartSchema(values []byte) ([]byte, error) {
 	return fmt.Appendf(nil, "%s\n    \"config\": %s\n  }\n}\n", head, text), nil
 }
 
-// written returns the program's schema for a document as a person writes it. The schema has no
-// defaults. It does not require keys with a default, because the program adds the defaults before
-// it checks required keys.
+// written returns the schema of a document as a person writes it, without defaults. It does not
+// require keys with a default, because the program adds the defaults before it checks required
+// keys.
 func written() object {
 	var s object
 	if err := json.Unmarshal(config.SchemaJSON(), &s); err != nil {
@@ -74,8 +72,8 @@ func written() object {
 	return s
 }
 
-// beforeDefaults makes each key with a default optional, at all levels. If a key has a default only
-// for some values of another key, it stays required for the other values.
+// beforeDefaults makes each key with a default optional. A key that has a default only for some
+// values of another key stays required for the other values.
 func beforeDefaults(v any) {
 	switch v := v.(type) {
 	case []any:
@@ -100,8 +98,8 @@ func beforeDefaults(v any) {
 	}
 }
 
-// conditional handles one if-then of the schema s. Keys with a default in the then-branch become
-// optional in s. The returned schema is for the else-branch, and still requires these keys.
+// conditional makes keys with a default in the then-branch optional in s. The returned schema is
+// for the else-branch, and still requires them.
 func conditional(s, then object) object {
 	otherwise, below := object{}, object{}
 	for key, property := range properties(then) {
@@ -139,7 +137,6 @@ func addRequired(s object, key string) {
 	s["required"] = required
 }
 
-// without removes the key from the required keys of s. It returns whether the key was required.
 func without(s object, key string) bool {
 	required := list(s["required"])
 	left := slices.DeleteFunc(slices.Clone(required), func(k any) bool { return k == key })
@@ -149,8 +146,6 @@ func without(s object, key string) bool {
 	return len(left) < len(required)
 }
 
-// format returns v as JSON. Short values are on one line. Longer values have each part on a line of
-// its own.
 func format(v any, indent string) string {
 	var short bytes.Buffer
 	encoder := json.NewEncoder(&short)

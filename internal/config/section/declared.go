@@ -47,7 +47,6 @@ func Declared[S any, P interface {
 	})
 }
 
-// read reads one value into a field. An absent value gives the zero value.
 func read(r Reader, at Pointer, tag reflect.StructTag, value json.RawMessage, field any) error {
 	switch to := field.(type) {
 	case *string:

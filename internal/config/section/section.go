@@ -82,9 +82,8 @@ type Reader interface {
 	NamespacedName(p Pointer, text string) types.NamespacedName
 	// Quantity reads a number or a percentage.
 	Quantity(p Pointer, v any) remediations.Quantity
-	// Nodes reads the selector of the Nodes that a provider serves. It returns nil if the
-	// configuration has no selector. The provider then serves the Nodes with its prefix in
-	// spec.providerID, if it has a prefix.
+	// Nodes reads the selector of the Nodes that a provider serves. It returns nil without a selector.
+	// The provider then serves the Nodes with its prefix in spec.providerID, if it has a prefix.
 	Nodes(p Pointer, s *metav1.LabelSelector) k8slabels.Selector
 	// Selector reads a selector. It returns nil if the selector selects everything or has a fault.
 	Selector(p Pointer, s *metav1.LabelSelector) k8slabels.Selector

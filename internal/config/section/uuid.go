@@ -26,10 +26,9 @@ func (u UUID) String() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
 }
 
-// swapped returns the UUID with the bytes of each of the first three groups in reverse order.
-// SMBIOS stores these groups little-endian, and some firmware gets the order wrong. So a BMC and
-// Linux's product_uuid may show the same machine in different orders, and a firmware update may
-// change the order.
+// swapped reverses the bytes of each of the first three groups. SMBIOS stores these groups
+// little-endian, and some firmware gets the order wrong. So a BMC and Linux's product_uuid may show
+// the same machine in different orders, and a firmware update may change the order.
 func (u UUID) swapped() UUID {
 	return UUID{u[3], u[2], u[1], u[0], u[5], u[4], u[7], u[6], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]}
 }
