@@ -10,7 +10,7 @@ import (
 )
 
 // Asking returns an error of the API server as a sentence for people. doing names the failed
-// action. If the Node does not exist, the sentence says only this.
+// action.
 func Asking(err error, doing, node string) error {
 	switch {
 	case err == nil:
@@ -25,8 +25,6 @@ func Asking(err error, doing, node string) error {
 	return fmt.Errorf("%s failed: %w", doing, err)
 }
 
-// notThere is the error for a missing Node. Its text is one sentence, and does not quote the API
-// server's error.
 type notThere struct {
 	node string
 	err  error
@@ -36,8 +34,8 @@ func (e notThere) Error() string { return fmt.Sprintf("there is no node %q in th
 
 func (e notThere) Unwrap() error { return e.err }
 
-// Sentence returns an error as a sentence for people. It keeps the API server's whole text, which
-// names the user, the missing right, or the admission plugin that denied the request.
+// Sentence returns an error as a sentence. It keeps the API server's whole text, which names the
+// user, the missing right, or the admission plugin that denied the request.
 func Sentence(err error) string {
 	var status apierrors.APIStatus
 	var unreachable *url.Error
@@ -50,8 +48,7 @@ func Sentence(err error) string {
 	return err.Error()
 }
 
-// host returns the host and the port of a URL, without a user and a password. They identify the
-// cluster. If address is not a URL, host returns it unchanged.
+// host leaves out the user and the password. It returns an address unchanged if it is not a URL.
 func host(address string) string {
 	if u, err := url.Parse(address); err == nil && u.Host != "" {
 		return u.Host

@@ -13,9 +13,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// change returns what a person may do about the hold: one command, or a sentence with commands
-// between backticks. It returns "" if a person can only wait or check what the hold's message
-// names.
+// change is one command, or a sentence with commands between backticks. It is "" if a person can
+// only wait or check what the hold's message names.
 func (s *Observation) change(h *Hold, policy string) string {
 	node := s.Node.Name
 	switch h.Reason { //nolint:exhaustive // a person can do nothing at once about the others
@@ -69,14 +68,12 @@ func (s *Observation) change(h *Hold, policy string) string {
 	return ""
 }
 
-// lacksProvider reports whether a hold's message says that no provider is configured. Otherwise the
-// message is the answer of a provider.
+// lacksProvider reports whether no provider is configured. Otherwise the message is the answer of a
+// provider.
 func lacksProvider(message string) bool {
 	return message == "" || strings.HasPrefix(message, "no step of policy ") || strings.HasPrefix(message, "no provider serves ")
 }
 
-// endOf returns the command that ends the hold h, which Ledger.Said found. The command removes the
-// label or annotation that a person set.
 func endOf(n *corev1.Node, h *Hold) string {
 	if h.Reason == remediations.ReasonExcluded {
 		return "kubectl label node " + n.Name + " " + remediations.ExcludeLabel + "-"
@@ -84,8 +81,6 @@ func endOf(n *corev1.Node, h *Hold) string {
 	return "kubectl drydock resume " + n.Name
 }
 
-// unpause returns the command that ends a person's hold: a pause, a break-glass or the cancellation
-// of a repair.
 func (s *Observation) unpause(policy string) string {
 	a := s.Node.Annotations
 	_, paused := a[remediations.PauseKey]
@@ -103,12 +98,11 @@ func (s *Observation) unpause(policy string) string {
 	return "kubectl drydock repair " + s.Node.Name + " --policy " + text.ShellWord(policy) // the alert's last repair was cancelled
 }
 
-// silenceNamed finds the ID of the first silence in a hold's message. It accepts only the exact
-// format of an ID, because a message may also have text that a person wrote.
+// silenceNamed accepts only the exact format of an ID, because a hold's message may also have text
+// that a person wrote.
 var silenceNamed = regexp.MustCompile(`^covered by silence ([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b`)
 
-// unsilence returns the command that ends the silences. The IDs come from Alertmanager. If
-// Alertmanager was not asked, the ID comes from the hold's message.
+// unsilence takes the ID from the hold's message if Alertmanager was not asked.
 func (s *Observation) unsilence(h *Hold) string {
 	ids := s.silences(h.alert)
 	if named := silenceNamed.FindStringSubmatch(h.Message); len(ids) == 0 && named != nil {
@@ -123,8 +117,7 @@ func (s *Observation) unsilence(h *Hold) string {
 	return "end the silence in Alertmanager: `amtool silence expire ID`"
 }
 
-// expire returns the commands that end the silences: one command for each Alertmanager, because
-// Alertmanagers may not share silences.
+// expire returns one command for each Alertmanager, because Alertmanagers may not share silences.
 func (s *Observation) expire(ids []string) string {
 	at := map[string][]string{}
 	for _, id := range ids {
@@ -144,8 +137,8 @@ func (s *Observation) expire(ids []string) string {
 	return "`" + strings.Join(commands, "`, and `") + "`"
 }
 
-// silences returns the IDs of the silences of the node's alert with this fingerprint. An empty
-// fingerprint means all alerts of the node.
+// silences returns the IDs of the silences of the alert with this fingerprint. "" means all alerts
+// of the node.
 func (s *Observation) silences(of string) (ids []string) {
 	if !s.Asked {
 		return nil
@@ -161,8 +154,6 @@ func (s *Observation) silences(of string) (ids []string) {
 	return slices.Compact(ids)
 }
 
-// largest returns, in parentheses, the largest annotation of the Node that is not Drydock's, and
-// the command that removes it.
 func (s *Observation) largest() string {
 	key := ""
 	for k, v := range s.Node.Annotations {

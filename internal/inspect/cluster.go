@@ -9,7 +9,6 @@ import (
 
 // Cluster is the name of the cluster that was read, as people know it.
 type Cluster struct {
-	// Context is the context of the kubeconfig. It is empty if no kubeconfig was used.
 	Context string `json:"context,omitempty"`
 	// Server is the address of the API server, without a user or a password.
 	Server string `json:"server,omitempty"`

@@ -18,20 +18,18 @@ type Commands struct {
 	Plugin map[string][]string
 }
 
-// kubectlCommands are the commands of kubectl that Drydock's texts name.
 var kubectlCommands = []string{
 	"annotate", "apply", "auth", "cordon", "delete", "describe", "drain", "edit", "events", "get", "label", "logs", "patch", "port-forward",
 	"rollout", "taint", "uncordon",
 }
 
-// commandNamed matches a command in a text. It does not match a command that already has flags.
+// commandNamed does not match a command that already has flags.
 var commandNamed = regexp.MustCompile(`\bkubectl( drydock)? ([a-z][a-z-]*[a-z])\b`)
 
 // In returns the text with the flags in each command.
 func (c Commands) In(s string) string { return c.in(s, func(flags string) string { return flags }) }
 
-// Escaped is In for text with escapes, for example HTML. escape escapes the added flags in the same
-// way.
+// Escaped is In for text with escapes, for example HTML. escape also escapes the added flags.
 func (c Commands) Escaped(s string, escape func(string) string) string { return c.in(s, escape) }
 
 func (c Commands) in(s string, escape func(string) string) string {

@@ -22,12 +22,11 @@ type Line struct {
 	Text           string
 	// Calm reports that the state is normal, so that people need not read the line.
 	Calm bool
-	// same is compared instead of Text to find out whether the line has changed. It leaves out text
-	// that changes with the time. If it is empty, Text is compared.
+	// same is compared instead of Text, unless it is empty. It leaves out text that changes with the
+	// time.
 	same string
 }
 
-// The method Ended has a special sentence for the lines with these labels.
 const (
 	breakerLabel = "Breaker"
 	leaderLabel  = "Leader"
@@ -58,8 +57,8 @@ func (l Line) sameness() string {
 	return l.Text
 }
 
-// FirstLines returns the lines before the table of repairs: the cluster that was read, and a
-// warning if no replica leads, because the table is then out of date.
+// FirstLines returns the lines before the table of repairs: the cluster, and a warning if no
+// replica leads, because the table is then out of date.
 func (s *Status) FirstLines() []Line { return slices.Concat(s.Cluster.Lines(), s.Leader.lines()) }
 
 // Lines returns the first lines and the lines from the ledger.
@@ -67,7 +66,6 @@ func (s *Status) Lines(now time.Time) []Line {
 	return slices.Concat(s.FirstLines(), s.fleet(now), s.paused(now), s.steps())
 }
 
-// fleet returns the lines from the ledger.
 func (s *Status) fleet(now time.Time) []Line {
 	name := s.Ledger.Name
 	if s.Ledger.Namespace != "" {
@@ -147,7 +145,6 @@ func (s *Status) fleet(now time.Time) []Line {
 	return append(out, Line{Label: "Limits", Text: limits(s.Ledger.Slots, s.parked, st.Limits), Calm: true})
 }
 
-// steps returns lines with the provider of each step, for the nodes that were named.
 func (s *Status) steps() (out []Line) {
 	if s.StepsUnseen != "" {
 		return []Line{{Label: "Steps", Text: fmt.Sprintf("unknown: %s; to see them: `kubectl drydock why NODE --config FILE`", strings.TrimSuffix(s.StepsUnseen, giveConfig))}}
@@ -158,8 +155,7 @@ func (s *Status) steps() (out []Line) {
 	return out
 }
 
-// selfTest returns the line with the result of the self-test: whether alerts reach Drydock. A
-// further arrival of the test's alert does not count as a change of the line.
+// selfTest ignores a further arrival of the test's alert when lines are compared.
 func selfTest(t selftest.Result, arrival *time.Time, now time.Time) Line {
 	last := "none has arrived yet"
 	if arrival != nil {
@@ -174,9 +170,8 @@ func selfTest(t selftest.Result, arrival *time.Time, now time.Time) Line {
 	return l
 }
 
-// admission returns the line with the last request to the webhook of the leading replica. A further
-// request does not count as a change of the line. In a quiet cluster it is normal that no request
-// comes.
+// admission ignores a further request when lines are compared. In a quiet cluster it is normal that
+// no request comes.
 func admission(a ledger.Admission, now time.Time) Line {
 	if a.Last.IsZero() {
 		return Line{Label: "Webhook", Calm: true, same: "none " + Stamp(a.Serving), Text: fmt.Sprintf("no request has reached the webhook of the leading replica since its start at %s; if nodes were cordoned since then, a firewall may block the API server from the port of config.webhook.listen (default 9443): docs/reference/admission.md", Since(now, a.Serving))}
@@ -209,10 +204,8 @@ func breakers(st *ledger.Status, ill map[string][]string, now time.Time) []Line 
 	return out
 }
 
-// maxNamed is the limit of nodes that one line names.
 const maxNamed = 10
 
-// whoIsIll returns the part of a breaker's line that names the unhealthy nodes.
 func whoIsIll(ill []string) string {
 	switch {
 	case len(ill) == 0:
@@ -223,8 +216,6 @@ func whoIsIll(ill []string) string {
 	return "; unhealthy now: " + strings.Join(ill, ", ")
 }
 
-// calm returns a text with the earliest time at which an open breaker may allow repairs again. The
-// time comes from the ledger.
 func calm(b ledger.Breaker, limits map[string]string, now time.Time) string {
 	cooldown, err := time.ParseDuration(limits["stormCooldown"])
 	if err != nil {
@@ -236,10 +227,8 @@ func calm(b ledger.Breaker, limits map[string]string, now time.Time) string {
 	return fmt.Sprintf("%s at the earliest; the time moves while too many nodes are unhealthy (last at %s)", Stamp(b.Quiet.Add(cooldown)), Stamp(b.Quiet))
 }
 
-// limits returns the line with the repairs in progress and the configured limits: in the cluster,
-// by zone and by pool. slots are the repairs that the ledger counts. parked are the Nodes that are
-// drained and wait for their next step. The ledger has no slot for parked Nodes, but they count
-// against the limits.
+// slots are the repairs in the ledger. parked are drained Nodes that wait for their next step: the
+// ledger has no slot for them, but they count against the limits.
 func limits(slots []ledger.Slot, parked []place, configured map[string]string) string {
 	var nodes, locations []string
 	zones, pools := map[string]int{}, map[string]int{}
@@ -292,8 +281,6 @@ func limits(slots []ledger.Slot, parked []place, configured map[string]string) s
 	return strings.Join(out, ", ")
 }
 
-// countOnce adds one to the count of each distinct zone or pool in places. Empty names do not
-// count.
 func countOnce(in map[string]int, places []string) {
 	for i, place := range places {
 		if place != "" && !slices.Contains(places[:i], place) {

@@ -18,8 +18,7 @@ type Hold struct {
 	Reason  remediations.Reason `json:"reason"`
 	Message string              `json:"message"`
 	Until   *time.Time          `json:"until,omitempty"`
-	// alert is the fingerprint of the alert whose repair is held. It is empty if the hold is about no
-	// alert or about several.
+	// alert is a fingerprint. It is empty if the hold is about no alert or about several.
 	alert string
 }
 
@@ -28,13 +27,12 @@ func (h *Hold) Says() string {
 	return strings.TrimSuffix(fmt.Sprintf("%s: %s", h.Reason, h.Message), ": ")
 }
 
-// notInCharge is the reason of the hold if another installation of Drydock may act in the cluster.
-// No guard returns it, because the guards do not run in this installation.
+// notInCharge means that another installation of Drydock may act in the cluster. No guard returns
+// it, because the guards do not run in this installation.
 const notInCharge = remediations.Reason("NotInCharge")
 
-// Unwritten returns the hold if Drydock cannot write on the Node, according to the ledger and the
-// cluster's Lease. It returns nil if Drydock can, or if that is unknown. This hold comes before all
-// others: without a record on the Node, Drydock does nothing.
+// Unwritten returns the hold if Drydock cannot write on the Node. It returns nil if that is
+// unknown. This hold comes before all others: without a record on the Node, Drydock does nothing.
 func (l *Ledger) Unwritten(n *corev1.Node) *Hold {
 	aside, denied := l.Aside, ""
 	if l.Status != nil {
@@ -49,15 +47,12 @@ func (l *Ledger) Unwritten(n *corev1.Node) *Hold {
 	return nil
 }
 
-// denied returns why the API server refuses Drydock's writes on this Node or on all Nodes. It
-// returns "" if the API server accepts them.
 func (l *Ledger) denied(n *corev1.Node) string {
 	return cmp.Or(l.Status.Denied, l.Status.Unwritten[n.Name])
 }
 
-// HoldNow returns the first hold of the node's next step that the Node or the ledger shows. It
-// returns nil if neither shows a hold. It ignores a hold in the record r whose end has passed or
-// whose cause is no longer on the Node.
+// HoldNow returns the first hold of the node's next step that the Node or the ledger shows, or nil.
+// It ignores a hold in r whose end has passed or whose cause is no longer on the Node.
 func (l *Ledger) HoldNow(n *corev1.Node, policy string, r *remediations.Record, now time.Time) *Hold {
 	if h := cmp.Or(l.Unwritten(n), l.Said(n, now)); h != nil {
 		return h
@@ -84,8 +79,6 @@ func recorded(r *remediations.Record) *Hold {
 	return &Hold{Reason: r.Hold.Reason, Message: r.Hold.Message, Until: r.Hold.Until, alert: r.Cause.Alert}
 }
 
-// stands reports whether a recorded hold still agrees with the Node: its end has not passed, and
-// its cause is still on the Node.
 func stands(n *corev1.Node, h *remediations.Hold, now time.Time) bool {
 	if h.Until != nil && !h.Until.After(now) {
 		return false
@@ -101,10 +94,9 @@ func stands(n *corev1.Node, h *remediations.Hold, now time.Time) bool {
 	return true
 }
 
-// fleetwide returns the ledger's message for a hold that concerns many nodes, for example an open
-// breaker. It returns "" if the hold does not concern this node: the ledger has one message for
-// each reason, which may be about another policy, zone or pool. step is empty if the node has no
-// record yet.
+// fleetwide returns the ledger's message for a hold that concerns many nodes, or "" if it does not
+// concern this node: the ledger has one message for each reason, which may be about another policy,
+// zone or pool. step is empty if the node has no record yet.
 func (l *Ledger) fleetwide(reason remediations.Reason, n *corev1.Node, policy, step string) string {
 	if l.Status == nil {
 		return ""
@@ -153,13 +145,11 @@ func (l *Ledger) fleetwide(reason remediations.Reason, n *corev1.Node, policy, s
 	return message
 }
 
-// other reports whether a hold does not concern the policy, zone or pool in name. about is the only
-// one that the hold concerns, or "" if it concerns all.
+// about is the only policy, zone or pool that the hold concerns, or "" if it concerns all.
 func other(about, name string) bool { return about != "" && about != name }
 
-// brokenFor returns a message about a breaker that holds repairs of this Node: a breaker of the
-// cluster or of the Node's zone. It returns the ledger's message unless that is about another zone.
-// It returns "" if no such breaker is open.
+// brokenFor returns a message about an open breaker of the cluster or of the Node's zone, or "".
+// The ledger's message may be about another zone. Then brokenFor makes its own.
 func (l *Ledger) brokenFor(n *corev1.Node, message string) string {
 	scopes := l.breakersOver(n)
 	if len(scopes) > 0 && !other(l.Status.Concerns[remediations.ReasonFleetUnhealthy].Zone, l.Zone(n)) {
@@ -173,8 +163,6 @@ func (l *Ledger) brokenFor(n *corev1.Node, message string) string {
 	return ""
 }
 
-// breakersOver returns the breakers that count this Node and are not closed, by scope: the cluster,
-// or "zone/" and the zone's name.
 func (l *Ledger) breakersOver(n *corev1.Node) (scopes []string) {
 	if l.Status == nil {
 		return nil
@@ -187,8 +175,8 @@ func (l *Ledger) breakersOver(n *corev1.Node) (scopes []string) {
 	return scopes
 }
 
-// Counts reports whether the breakers count the Node at all, as healthy or unhealthy. They do not
-// count an excluded Node or a Node younger than limits.startupGrace.
+// Counts reports whether the breakers count the Node. They do not count an excluded Node or one
+// younger than limits.startupGrace.
 func (l *Ledger) Counts(n *corev1.Node, now time.Time) bool {
 	if remediations.Excluded(n) {
 		return false
@@ -200,17 +188,17 @@ func (l *Ledger) Counts(n *corev1.Node, now time.Time) bool {
 	return err != nil || !n.CreationTimestamp.After(now.Add(-grace))
 }
 
-// poolLabels are the labels that name a Node's pool, if an older Drydock wrote the ledger without
-// the field poolLabels. They are the default of limits.poolLabels.
+// poolLabels are the default of limits.poolLabels. They are used if an older Drydock wrote the
+// ledger without the field poolLabels.
 var poolLabels = []string{
 	"kubernetes.civo.com/civo-node-pool", "kubernetes.civo.com/node-pool", "karpenter.sh/nodepool", "eks.amazonaws.com/nodegroup",
 	"cloud.google.com/gke-nodepool", "kubernetes.azure.com/agentpool", "cluster.x-k8s.io/deployment-name", "cluster.x-k8s.io/pool-name",
 }
 
-// Zone returns the Node's zone, or "" if it has none. The ledger or the default names the label.
+// Zone returns the Node's zone, or "" if it has none.
 func (l *Ledger) Zone(n *corev1.Node) string { return l.labels().Zone(n) }
 
-// Pool returns the Node's pool, or "" if it has none. The ledger or the default names the labels.
+// Pool returns the Node's pool, or "" if it has none.
 func (l *Ledger) Pool(n *corev1.Node) string { return l.labels().Pool(n) }
 
 func (l *Ledger) labels() remediations.Limits {
@@ -229,8 +217,7 @@ func (l *Ledger) labels() remediations.Limits {
 // repairs while too many nodes are unhealthy.
 func Ill(n *corev1.Node) string { return ill(n, firing(n)) }
 
-// ill returns why the breakers count the node as unhealthy, or "" if they count it as healthy.
-// alerts are the node's firing alerts.
+// ill returns "" for a node that the breakers count as healthy. alerts are its firing alerts.
 func ill(n *corev1.Node, alerts []remediations.Alert) string {
 	switch {
 	case unready(n):
@@ -243,29 +230,25 @@ func ill(n *corev1.Node, alerts []remediations.Alert) string {
 	return ""
 }
 
-// wellAgain reports whether Drydock recorded that the node is healthy again after its exhausted
-// repair.
 func wellAgain(n *corev1.Node) bool {
 	r, err := remediations.DecodeRecord(n.Annotations[remediations.NodeRepairKey])
 	return err == nil && r.WellAgain(n)
 }
 
-// unready reports whether the Node's Ready condition is not True. A Node without the condition has
-// not started yet and is not unready.
+// A Node without the Ready condition has not started yet and is not unready.
 func unready(n *corev1.Node) bool {
 	c := remediations.ReadyCondition(n)
 	return c != nil && c.Status != corev1.ConditionTrue
 }
 
-// firing returns the alerts on the Node that a policy matches and that are still firing.
 func firing(n *corev1.Node) []remediations.Alert {
 	return slices.DeleteFunc(remediations.AlertsOn(n.Annotations), func(a remediations.Alert) bool {
 		return a.Policy == "" || a.Status != remediations.StatusFiring
 	})
 }
 
-// spent returns the hold for an exhausted repair, which has tried all its steps without success. No
-// guard, which is a check before a step, returns this hold.
+// spent is the hold for an exhausted repair, which has tried all its steps without success. No
+// guard returns it.
 func spent(r *remediations.Record) *Hold {
 	return &Hold{
 		Reason:  remediations.Reason(remediations.PhaseExhausted),
@@ -273,8 +256,7 @@ func spent(r *remediations.Record) *Hold {
 	}
 }
 
-// wellSince returns a clause with the time when the node of the exhausted repair became healthy. It
-// returns "" if the node is not healthy or that time is unknown.
+// wellSince returns "" if the node is not healthy or the time is unknown.
 func wellSince(r *remediations.Record) string {
 	if r.WellSince.IsZero() {
 		return ""
@@ -282,7 +264,6 @@ func wellSince(r *remediations.Record) string {
 	return "; the node has been healthy since " + Stamp(r.WellSince)
 }
 
-// afterFix returns what a person does after fixing the node.
 func afterFix(node string) string {
 	return "once the node is fixed: `kubectl drydock reset " + node + "`"
 }

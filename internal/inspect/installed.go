@@ -12,19 +12,17 @@ import (
 )
 
 const (
-	// installedBy selects the objects of Drydock's chart. configKey is the key of the chart's
-	// ConfigMap that has the configuration.
+	// installedBy selects the objects of Drydock's chart. configKey is in the chart's ConfigMap.
 	installedBy = "app.kubernetes.io/name=drydock"
 	configKey   = "drydock.yaml"
 
 	giveConfig = "; give it with --config FILE"
 )
 
-// configuration reads the file or, if file is "", the ConfigMap of Drydock's chart in the
-// namespace. An empty namespace means all namespaces. If there are several installations, or the
-// user may not list all namespaces, it reads the ConfigMap in the namespace beside, where the
-// ledger is. unseen says why the configuration could not be read. Files that the configuration
-// names are not read, because they are in Drydock's container.
+// configuration reads the file or, without one, the ConfigMap of Drydock's chart. An empty
+// namespace means all. If there are several installations, or the user may not list all namespaces,
+// it reads the ConfigMap in the namespace beside, where the ledger is. unseen says why it could not
+// be read. It skips files that the configuration names, because they are in Drydock's container.
 func (r *Reader) configuration(ctx context.Context, file, namespace, beside string) (cfg *config.Config, unseen string, err error) {
 	o := config.Options{SkipFiles: true}
 	if file != "" {
@@ -64,8 +62,8 @@ func (r *Reader) configuration(ctx context.Context, file, namespace, beside stri
 	return cfg, "", nil
 }
 
-// AsksForVerbs reports whether the admission webhook requires RBAC verbs on the resource
-// repairs.drydock.dev. If the configuration cannot be read, it returns true, which is the default.
+// AsksForVerbs reports whether the admission webhook requires RBAC verbs on repairs.drydock.dev. It
+// returns true, the default, if the configuration cannot be read.
 func (r *Reader) AsksForVerbs(ctx context.Context) bool {
 	cfg, _, err := r.configuration(ctx, "", r.Namespace, LedgerNamespace)
 	return err != nil || cfg == nil || cfg.Webhook == nil || cfg.Webhook.Rights

@@ -17,21 +17,19 @@ import (
 // expired only clockSkew after its end.
 const clockSkew = time.Minute
 
-// Leadership says which replica of Drydock leads, according to the Lease of the leader election.
+// Leadership says which replica of Drydock leads.
 type Leadership struct {
 	// Lease is the Lease's namespace and name.
 	Lease  string `json:"lease,omitempty"`
 	Holder string `json:"holder,omitempty"`
-	// None says why no replica leads. It is empty if a replica leads, or if the leader is unknown.
-	// Since is when the last leader renewed the Lease.
+	// None says why no replica leads. It is empty if one leads, or if that is unknown. Since is when
+	// the last leader renewed the Lease.
 	None  string     `json:"none,omitempty"`
 	Since *time.Time `json:"since,omitempty"`
-	// Unseen says why it is unknown whether a replica leads. Otherwise it is empty.
+	// Unseen says why it is unknown whether a replica leads.
 	Unseen string `json:"unseen,omitempty"`
 }
 
-// electedBy reads the Lease that the configuration names. If the Lease does not exist, no replica
-// leads.
 func (r *Reader) electedBy(ctx context.Context, cfg *config.Config) (Leadership, error) {
 	if !cfg.LeaderElection.Enabled {
 		return Leadership{Unseen: "leaderElection.enabled is false, so no Lease shows whether Drydock runs"}, nil
@@ -44,8 +42,7 @@ func (r *Reader) electedBy(ctx context.Context, cfg *config.Config) (Leadership,
 	return l, err
 }
 
-// absent reports whether no Lease with this name exists. The name may be a guess, so this does not
-// prove that no replica leads.
+// absent does not prove that no replica leads, because the Lease's name may be a guess.
 func (l Leadership) absent() bool { return l.Unseen == noLease(l.Lease) }
 
 func noLease(name string) string {
@@ -94,7 +91,6 @@ func (r *Reader) ReadLeader(ctx context.Context, namespace, name string) (Leader
 	return l, nil
 }
 
-// lines returns the line for status, or none while a replica leads.
 func (l Leadership) lines() []Line {
 	switch {
 	case l.None != "":

@@ -22,28 +22,24 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// Observation is what the caller could read for a decision about one node: the Node, the other
-// nodes, the ledger, the configuration and the alerts.
+// Observation is what the caller could read for a decision about one node.
 type Observation struct {
 	Node    *corev1.Node
 	Ledger  Ledger
 	cluster Cluster
 	leader  Leadership
-	// Config is nil if the configuration could not be read. The plugin then cannot make Drydock's
-	// decision.
+	// Config is nil if it could not be read. The plugin then cannot make Drydock's decision.
 	Config *config.Config
-	// Asked reports that the alerts come from Alertmanagers. Otherwise they come from the Node's
-	// annotations.
+	// Asked reports that the alerts come from Alertmanagers, and not from the Node's annotations.
 	Asked bool
 	State *lifecycle.State
 	Now   time.Time
-	// unseen has the sources that guards need and that could not be read, each with the reason.
-	// lines has the same reasons, for the output.
+	// unseen has the sources that could not be read, with the reasons. lines has the same reasons, for
+	// the output.
 	unseen map[lifecycle.Source]string
 	lines  []string
 }
 
-// miss notes why a source could not be read.
 func (s *Observation) miss(source lifecycle.Source, why string) {
 	s.unseen[source] = why
 	s.lines = append(s.lines, why)
@@ -115,9 +111,8 @@ func (r *Reader) Observe(ctx context.Context, name string, from Sources) (*Obser
 	return s, nil
 }
 
-// readElection reads from the Lease of the leader election which replica leads. The configuration
-// names this Lease. If the configuration is unknown, it reads the Lease that the command status
-// reads.
+// readElection reads the Lease that the configuration names or, if it is unknown, the Lease that
+// the command status reads.
 func (r *Reader) readElection(ctx context.Context, s *Observation) (err error) {
 	if s.Config != nil {
 		s.leader, err = r.electedBy(ctx, s.Config)
@@ -131,9 +126,8 @@ func (r *Reader) readElection(ctx context.Context, s *Observation) (err error) {
 	return err
 }
 
-// fires returns since when an alert of a policy about nodes has been firing on each Node, by the
-// Node's name. It uses the alerts on the Nodes and, if Alertmanager was asked, only those that
-// Alertmanager reports as firing.
+// fires returns since when an alert of a policy has been firing, by Node. If Alertmanager was
+// asked, it counts only alerts that Alertmanager reports as firing.
 func (s *Observation) fires(nodes []*corev1.Node) map[string]time.Time {
 	since := map[string]time.Time{}
 	for _, n := range nodes {
@@ -147,8 +141,8 @@ func (s *Observation) fires(nodes []*corev1.Node) map[string]time.Time {
 	return since
 }
 
-// readLeases reads the kubelets' Leases. It counts the fresh Leases of all nodes that are not
-// excluded, in the same way as the leading replica. It keeps the Lease of the observed node.
+// readLeases counts the fresh Leases of all nodes that are not excluded, as the leading replica
+// does. It keeps the Lease of the observed node.
 func (r *Reader) readLeases(ctx context.Context, s *Observation, nodes []*corev1.Node) error {
 	list, err := r.Leases(corev1.NamespaceNodeLease).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	switch {
@@ -180,8 +174,8 @@ func (r *Reader) readLeases(ctx context.Context, s *Observation, nodes []*corev1
 	return nil
 }
 
-// compareLimits notes each limit that differs between the configuration and the ledger: then
-// Drydock runs with another configuration than the one that was read.
+// compareLimits finds limits that differ from the ledger's: then Drydock runs with another
+// configuration.
 func (s *Observation) compareLimits() {
 	if s.Ledger.Status == nil {
 		return
@@ -195,12 +189,10 @@ func (s *Observation) compareLimits() {
 	}
 }
 
-// askWithin bounds one request to an Alertmanager. It is longer than the engine's limit: here only
-// one person waits for the answer, but in the engine the repairs of all nodes wait.
+// askWithin is longer than the engine's limit: here only one person waits for the answer, but in
+// the engine the repairs of all nodes wait.
 const askWithin = 15 * time.Second
 
-// ask asks the Alertmanagers at the addresses. Without an address, it uses the alerts on the Node
-// and assumes that they fire.
 func (r *Reader) ask(ctx context.Context, s *Observation, urls []string) (*alerts.Snapshot, error) {
 	core, at := s.Config.Core, r.Now()
 	if len(urls) == 0 {
@@ -232,17 +224,15 @@ func (r *Reader) ask(ctx context.Context, s *Observation, urls []string) (*alert
 	return w, nil
 }
 
-// names reports whether a label of the alert has the node's name. It checks the node label of every
-// policy, also if the policy does not match the alert.
+// names checks the node label of every policy, also if the policy does not match the alert.
 func (s *Observation) names(labels map[string]string) bool {
 	return slices.ContainsFunc(s.Config.Core.Policies, func(p *remediations.Policy) bool {
 		return p.Kind == remediations.KindNode && slices.ContainsFunc(p.Labels, func(l string) bool { return labels[l] == s.Node.Name })
 	})
 }
 
-// recorded completes a guard's answer with what the leading replica recorded. It changes the answer
-// only if this program could not ask the guard. It then uses a hold in the record r or in the
-// ledger. It ignores a recorded hold that the Node contradicts.
+// recorded uses a hold in r or in the ledger if this program could not ask the guard. It ignores a
+// recorded hold that the Node contradicts.
 func (s *Observation) recorded(a lifecycle.GuardAnswer, r *remediations.Record, c *lifecycle.Candidate) lifecycle.GuardAnswer {
 	if a.Standing != lifecycle.GuardNotSeen {
 		return a

@@ -11,7 +11,6 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// maxPaused is how many paused nodes get a line of their own.
 const maxPaused = 10
 
 // PausedNode is a Node whose repairs a person holds: by a pause, by break-glass, or by the label
@@ -19,12 +18,9 @@ const maxPaused = 10
 type PausedNode struct {
 	Node string `json:"node"`
 	Hold
-	// End is the command that ends the hold.
 	End string `json:"end"`
 }
 
-// marked reports whether the Node has a label or an annotation that people set to hold repairs. A
-// pause may have expired, which Ledger.Said checks.
 func marked(n *corev1.Node) bool {
 	_, paused := n.Annotations[remediations.PauseKey]
 	_, broken := n.Annotations[remediations.BreakGlassKey]
@@ -38,8 +34,6 @@ func (s *Status) CountPaused(n *corev1.Node, now time.Time) {
 	}
 }
 
-// paused returns a line for each paused Node. It leaves out Nodes whose break-glass has a line from
-// the ledger.
 func (s *Status) paused(now time.Time) (out []Line) {
 	more := 0
 	for _, p := range s.Paused {

@@ -15,8 +15,8 @@ import (
 	"drydock.dev/drydock/remediations/owners"
 )
 
-// Said returns the hold that people set on the Node, or nil if they set none. The message says what
-// holds, why, which program set it, and when it ends, as far as that is known.
+// Said returns the hold that people set on the Node, or nil. The message says why, which program
+// set it, and when it ends, as far as that is known.
 func (l *Ledger) Said(n *corev1.Node, now time.Time) *Hold {
 	if remediations.Excluded(n) {
 		return &Hold{Reason: remediations.ReasonExcluded, Message: fmt.Sprintf("the node has the label %s=%s; %s; it does not expire",
@@ -58,8 +58,8 @@ func (l *Ledger) Said(n *corev1.Node, now time.Time) *Hold {
 	return h
 }
 
-// breakGlassEnds returns when the node's break-glass expires. It returns the zero time if Drydock
-// has not recorded the break-glass yet or the ledger cannot be read.
+// breakGlassEnds returns the zero time if Drydock has not recorded the break-glass yet or the
+// ledger cannot be read.
 func (l *Ledger) breakGlassEnds(n *corev1.Node) time.Time {
 	if l.Status == nil {
 		return time.Time{}
@@ -82,8 +82,8 @@ func Setters(n *corev1.Node) (out []metav1.ManagedFieldsEntry) {
 	return out
 }
 
-// setBy returns a clause that says which program set the label or the annotation. The Node does not
-// show the person: a program may write any name into managedFields.
+// setBy names the program that set the key. The Node does not show the person: a program may write
+// any name into managedFields.
 func setBy(n *corev1.Node, of, key string) string {
 	managers, err := owners.Of(n, "f:metadata", of, "f:"+key)
 	if err != nil || len(managers) == 0 {
@@ -102,8 +102,7 @@ func setBy(n *corev1.Node, of, key string) string {
 	return says + " (the API server's audit log names the person)"
 }
 
-// people adds to the answer the hold that people set on the Node. It does so even if no repair
-// waits for the hold now.
+// people adds the hold that people set on the Node, even if no repair waits for it now.
 func (s *Observation) people(t *Why) {
 	said := s.Ledger.Said(s.Node, s.Now)
 	if said == nil {

@@ -11,21 +11,18 @@ import (
 	"drydock.dev/drydock/remediations/fleet"
 )
 
-// nodeTarget is the value of Repair.Target for a repair of the node itself.
 const nodeTarget = "node"
 
 // Queue has the repairs in progress and the waiting repairs, in Drydock's order of processing.
 type Queue struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	// Leader is the replica that processes the queue.
-	Leader Leadership `json:"leader"`
-	// UnderWay are the repairs in progress. Waiting are the repairs that have not begun or cannot
-	// continue, and the alerts that wait for a repair.
-	UnderWay []Place `json:"underWay"`
-	Waiting  []Place `json:"waiting"`
-	// LedgerProblem says why the fleet-wide holds are unknown.
-	LedgerProblem string `json:"ledgerProblem,omitempty"`
+	APIVersion string     `json:"apiVersion"`
+	Kind       string     `json:"kind"`
+	Leader     Leadership `json:"leader"`
+	// Waiting are the repairs that have not begun or cannot continue, and the alerts that wait for
+	// one.
+	UnderWay      []Place `json:"underWay"`
+	Waiting       []Place `json:"waiting"`
+	LedgerProblem string  `json:"ledgerProblem,omitempty"`
 }
 
 // Place is one entry of the queue: a repair, or an alert that waits for a repair.
@@ -41,9 +38,8 @@ type Place struct {
 	// times out.
 	Since    time.Time  `json:"since"`
 	Deadline *time.Time `json:"deadline,omitempty"`
-	// Hold is why the repair waits. Change is what a person may do about that.
-	Hold   *Hold  `json:"hold,omitempty"`
-	Change string `json:"change,omitempty"`
+	Hold     *Hold      `json:"hold,omitempty"`
+	Change   string     `json:"change,omitempty"`
 }
 
 // Queue reads the repairs in progress and the waiting repairs.
@@ -80,8 +76,7 @@ func (r *Reader) Queue(ctx context.Context) (*Queue, error) {
 	return q, nil
 }
 
-// firingSince returns when the oldest of the Node's firing alerts began. It counts only alerts that
-// a policy matches. fires is false if no such alert fires.
+// firingSince counts only alerts that a policy matches. fires is false if there are none.
 func firingSince(n *corev1.Node) (since time.Time, fires bool) {
 	for _, a := range firing(n) {
 		if !fires || a.StartsAt.Before(since) {
@@ -91,8 +86,8 @@ func firingSince(n *corev1.Node) (since time.Time, fires bool) {
 	return since, fires
 }
 
-// placesOf returns the queue's entries for the Node: one for each repair, also for an exhausted
-// one. If the node itself has no repair, a firing alert without a repair gets an entry, too.
+// placesOf returns one entry for each repair, also for an exhausted one. If the node itself has no
+// repair, a firing alert gets an entry, too.
 func placesOf(n *corev1.Node, l *Ledger, now time.Time) (out []Place) {
 	since, fires := firingSince(n)
 	s := &Observation{Node: n, Ledger: *l, Now: now}

@@ -20,8 +20,7 @@ type Client struct {
 	coordinationv1client.LeasesGetter
 	authorizationv1client.SelfSubjectAccessReviewsGetter
 	// Clock is the API server's clock. It is nil if no API server is read.
-	Clock *Clock
-	// Cluster names the cluster for people.
+	Clock   *Clock
 	Cluster Cluster
 }
 
@@ -29,18 +28,15 @@ type Client struct {
 type Reader struct {
 	Client
 	Now func() time.Time
-	// Namespace is Drydock's namespace. If it is empty, the reader searches all namespaces for the
-	// ledger and the configuration.
+	// If Namespace is empty, the reader searches all namespaces for the ledger and the configuration.
 	Namespace string
-	// Ledger is the name of the ledger's ConfigMap. Lease is the name of the Lease of the leader
-	// election.
+	// Ledger is the name of a ConfigMap. Lease is the name of the leader election's Lease.
 	Ledger, Lease string
-	// Known returns all Nodes, for a caller that watches them, or false while they are not known yet.
-	// If Known is nil, the reader lists the Nodes.
+	// Known returns all Nodes, or false while they are not known yet. If Known is nil, the reader
+	// lists the Nodes.
 	Known func() ([]*corev1.Node, bool)
 }
 
-// nodesPerPage is the limit of Nodes in one answer of the API server.
 const nodesPerPage = 500
 
 // EachNode calls do for each Node, page by page.

@@ -12,9 +12,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Report reads the input of a report about the period of this length that ends now. If Nodes cannot
-// be read, it returns an error. If other input cannot be read, the input says so, and the report is
-// incomplete.
+// Report reads the input of a report about the period of this length that ends now. Only unreadable
+// Nodes are an error. If other input is missing, the input says so.
 func (r *Reader) Report(ctx context.Context, of Scope, length time.Duration) (report.Input, error) {
 	now := r.Now()
 	in := report.Input{From: now.Add(-length), To: now, Of: of.words()}
@@ -42,7 +41,6 @@ func (r *Reader) Report(ctx context.Context, of Scope, length time.Duration) (re
 	return in, nil
 }
 
-// words returns a phrase for the nodes that the report covers, or "" for all nodes.
 func (s Scope) words() string {
 	if s.Selector != "" {
 		return "nodes with " + s.Selector

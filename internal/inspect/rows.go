@@ -15,8 +15,8 @@ import (
 	"drydock.dev/drydock/remediations/fleet"
 )
 
-// Scope selects the Nodes of the status: by names, by a label selector, or all. If Well is true, it
-// includes healthy Nodes without a repair.
+// Scope selects Nodes by names, by a label selector, or all. Well includes healthy Nodes without a
+// repair.
 type Scope struct {
 	Names    []string
 	Selector string
@@ -25,7 +25,6 @@ type Scope struct {
 
 func (s Scope) whole() bool { return len(s.Names) == 0 && s.Selector == "" }
 
-// each calls do for each Node in the scope.
 func (r *Reader) each(ctx context.Context, s Scope, do func(*corev1.Node)) error {
 	for _, name := range s.Names {
 		n, err := r.Nodes().Get(ctx, name, metav1.GetOptions{})
@@ -43,8 +42,6 @@ func (r *Reader) each(ctx context.Context, s Scope, do func(*corev1.Node)) error
 	})
 }
 
-// concerns reports whether the status has a row for the Node. It has one if the Node has a record
-// or an alert of a policy, or is not Ready.
 func concerns(n *corev1.Node) bool {
 	if _, labelled := n.Labels[remediations.PhaseLabel]; labelled || unready(n) || len(firing(n)) > 0 {
 		return true
@@ -57,8 +54,7 @@ func concerns(n *corev1.Node) bool {
 	return false
 }
 
-// add adds the Node's rows to s. A row of a healthy node without a repair is added only if the
-// scope asks for it.
+// add adds a row of a healthy node without a repair only if the scope asks for it.
 func (s *Status) add(n *corev1.Node, of Scope, now time.Time) {
 	rows := s.Ledger.RepairsOf(n, now)
 	if of.whole() {
@@ -88,8 +84,8 @@ func (s *Status) CountParked(n *corev1.Node, now time.Time) {
 	}
 }
 
-// place is a parked Node, which is drained and waits for its next step. The Node counts against the
-// limits of the zones and pools in the other fields.
+// place is a drained Node that waits for its next step. It counts against the limits of the zones
+// and pools in the other fields.
 type place struct {
 	node         string
 	zones, pools []string
@@ -114,8 +110,8 @@ func (s *Status) CountIll(n *corev1.Node, now time.Time) {
 	}
 }
 
-// RepairsOf returns the Node's rows: one for each record, and one for an alert that waits. If there
-// is neither, it returns one row that says whether the node is unhealthy.
+// RepairsOf returns one row for each record, and one for an alert that waits. If there is neither,
+// one row says whether the node is unhealthy.
 func (l *Ledger) RepairsOf(n *corev1.Node, now time.Time) []Repair {
 	alerts := firing(n)
 	rows := RepairsOn(n)
@@ -145,8 +141,7 @@ func (l *Ledger) RepairsOf(n *corev1.Node, now time.Time) []Repair {
 	return rows
 }
 
-// endedFor returns how the last repair for the alert ended. It returns "" if no repair has ended
-// since the alert began to fire.
+// endedFor returns "" if no repair has ended since the alert began to fire.
 func endedFor(n *corev1.Node, a remediations.Alert) string {
 	for _, e := range remediations.DecodeHistory(n.Annotations[remediations.HistoryKey]) {
 		if e.Cause != a.Fingerprint || a.StartsAt.After(e.Ended) {

@@ -22,8 +22,8 @@ func Since(now, then time.Time) string {
 	return fmt.Sprintf("%s (%s ago)", Stamp(then), Age(now, then))
 }
 
-// Age returns how long before now the given time was, for example "3m". It returns "" for the zero
-// time, and "0s" for a time in the future.
+// Age returns how long before now the given time was, for example "3m". It is "" for the zero time,
+// and "0s" for a time in the future.
 func Age(now, then time.Time) string {
 	if then.IsZero() {
 		return ""
@@ -31,7 +31,7 @@ func Age(now, then time.Time) string {
 	return duration.HumanDuration(max(0, now.Sub(then)))
 }
 
-// YetToCome returns the time if it is in the future, or "" if it has passed or is nil.
+// YetToCome returns "" if the time has passed or is nil.
 func YetToCome(at *time.Time, now time.Time) string {
 	if at == nil || at.IsZero() || !at.After(now) {
 		return ""
@@ -51,8 +51,6 @@ func Led(moves []remediations.Move) string {
 	return strings.Join(out, " to ")
 }
 
-// leftWith returns a clause for an exhausted repair that moved a mesh leadership. The clause says
-// where the leadership is now. leftWith returns "" if the repair moved no leadership.
 func leftWith(r *remediations.Record) string {
 	switch {
 	case len(r.Moves) == 0:
@@ -113,7 +111,6 @@ func (r Repair) Name() string {
 	return r.Node
 }
 
-// named returns the node's name with the target's name in parentheses.
 func named(node string, of remediations.Kind, name string) string {
 	if of == remediations.KindLocation {
 		name = "leader of " + name
@@ -141,8 +138,6 @@ func (t Why) Headline(now time.Time) string {
 	return fmt.Sprintf("%s needs no repair: no alert of a policy fires on it.", t.Node)
 }
 
-// firing returns clauses about the alerts that a policy matches or, if there are none, about the
-// visible fault.
 func (t Why) firing() (out []string) {
 	for _, a := range t.Alerts {
 		if a.Policy != "" {
@@ -155,7 +150,6 @@ func (t Why) firing() (out []string) {
 	return out
 }
 
-// inFlight returns the record of the repair in flight, or nil if there is none.
 func (t Why) inFlight() *remediations.Record {
 	for _, r := range t.Repairs {
 		if r.Record != nil && r.Record.Phase.InFlight() {
@@ -192,8 +186,8 @@ func (a Answer) heldBy(subject string, now time.Time) string {
 	return fmt.Sprintf("%s is not repaired: %s%s.", subject, by, end)
 }
 
-// holding returns the reasons of all holds of the step, in the order of the guards. until is the
-// latest end of these holds, or nil if no hold has an end in the future.
+// holding returns the reasons of all holds, in the order of the guards. until is the latest end, or
+// nil if no hold has an end in the future.
 func (a Answer) holding(now time.Time) (reasons []string, until *time.Time) {
 	add := func(reason remediations.Reason, end *time.Time) {
 		if !slices.Contains(reasons, string(reason)) {
@@ -212,7 +206,6 @@ func (a Answer) holding(now time.Time) (reasons []string, until *time.Time) {
 	return reasons, until
 }
 
-// rounded rounds a duration to the second or, from one hour on, to the minute.
 func rounded(d time.Duration) time.Duration {
 	if d = d.Round(time.Second); d >= time.Hour {
 		return d.Round(time.Minute)

@@ -30,26 +30,20 @@ const (
 
 // Status is what Drydock does now, according to the ledger and the Nodes.
 type Status struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	// Cluster is the cluster that was read.
-	Cluster Cluster `json:"cluster,omitzero"`
-	Ledger  Ledger  `json:"ledger"`
-	// Leader is the leading replica, from the Lease in the ledger's namespace.
-	Leader  Leadership `json:"leader"`
-	Repairs []Repair   `json:"repairs"`
+	APIVersion string     `json:"apiVersion"`
+	Kind       string     `json:"kind"`
+	Cluster    Cluster    `json:"cluster,omitzero"`
+	Ledger     Ledger     `json:"ledger"`
+	Leader     Leadership `json:"leader"`
+	Repairs    []Repair   `json:"repairs"`
 	// Ill has the unhealthy Nodes that each breaker counts, with the reasons, by the breaker's scope.
 	Ill map[string][]string `json:"ill,omitempty"`
 	// Parked are the Nodes that are drained and wait for their next step. They count against the
-	// limits, although the ledger has no slot for them. A slot is the entry of a disruptive repair
-	// in progress.
+	// limits, although the ledger has no slot for them.
 	Parked []string `json:"parked,omitempty"`
-	// parked has the Nodes of the field Parked, with their zones and pools.
 	parked []place
-	// Paused are the Nodes whose repairs a person holds.
 	Paused []PausedNode `json:"paused,omitempty"`
-	// Steps are the possible steps for the Nodes that the caller named. StepsUnseen says why they are
-	// unknown.
+	// Steps are for the Nodes that the caller named. StepsUnseen says why they are unknown.
 	Steps       []Steps `json:"steps,omitempty"`
 	StepsUnseen string  `json:"stepsUnseen,omitempty"`
 }
@@ -62,14 +56,12 @@ type Ledger struct {
 	Problem string         `json:"problem,omitempty"`
 	Slots   []ledger.Slot  `json:"slots,omitempty"`
 	Status  *ledger.Status `json:"status,omitempty"`
-	// Arrival is when the self-test's alert last arrived.
-	Arrival *time.Time `json:"arrival,omitempty"`
+	Arrival *time.Time     `json:"arrival,omitempty"`
 
-	// Aside is a sentence that names the installation that may act in the cluster. It is empty unless
-	// another installation may act and this one has no ledger.
+	// Aside names the installation that may act in the cluster. It is empty unless this installation
+	// has no ledger because another one may act.
 	Aside string `json:"-"`
-	// Missing reports that there is no ledger. Version is the version of the Drydock program that last
-	// wrote the ledger. Whole is the decoded ledger with all its fields.
+	// Version is the Drydock program that last wrote the ledger. Whole is the decoded ledger.
 	Missing bool           `json:"-"`
 	Version string         `json:"-"`
 	Whole   *ledger.Ledger `json:"-"`
@@ -87,13 +79,11 @@ type Repair struct {
 	// unhealthy.
 	Alert *Waiting `json:"alert,omitempty"`
 	Ill   string   `json:"ill,omitempty"`
-	// Hold is why the next step does not begin now.
-	Hold *Hold `json:"hold,omitempty"`
+	Hold  *Hold    `json:"hold,omitempty"`
 }
 
-// Waiting is an alert that a policy matches and that has no repair on record. Ended says how the
-// last repair for the alert ended. It is empty if no repair has ended since the alert began to
-// fire.
+// Waiting is an alert that a policy matches and that has no repair on record. Ended is empty if no
+// repair has ended since the alert began to fire.
 type Waiting struct {
 	Name        string    `json:"alertname"`
 	Policy      string    `json:"policy"`
@@ -145,8 +135,8 @@ func (r *Reader) Status(ctx context.Context, of Scope) (*Status, error) {
 	return s, err
 }
 
-// addOrphans adds repairs without a Node: while a machine is replaced, its Node may be gone, and
-// only the ledger has the repair.
+// addOrphans adds repairs that only the ledger has: while a machine is replaced, its Node may be
+// gone.
 func (s *Status) addOrphans() {
 	if s.Ledger.Whole == nil {
 		return
@@ -185,8 +175,6 @@ func RepairsOn(n *corev1.Node) []Repair {
 	return out
 }
 
-// rank orders the rows: unreadable records come first, then repairs in flight, then repairs that
-// need a person.
 func (r Repair) rank() int {
 	switch {
 	case r.Record == nil && r.Problem != "":
@@ -243,9 +231,8 @@ func (r *Reader) ReadLedger(ctx context.Context) (Ledger, error) {
 	return DecodeLedger(cm), nil
 }
 
-// inCharge returns a sentence that names the installation that may act in the cluster, if it is in
-// another namespace. An installation that could never act has no ledger, and the sentence explains
-// this. inCharge returns "" if the Lease cannot be read.
+// inCharge names the installation in another namespace that may act in the cluster. An installation
+// that could never act has no ledger. It returns "" if the Lease cannot be read.
 func (r *Reader) inCharge(ctx context.Context, namespace string) string {
 	lease, err := r.Leases(metav1.NamespaceSystem).Get(ctx, chargeLease, metav1.GetOptions{})
 	if err != nil || lease.Spec.HolderIdentity == nil {
@@ -258,8 +245,8 @@ func (r *Reader) inCharge(ctx context.Context, namespace string) string {
 	return fmt.Sprintf("the Drydock in namespace %s is not in charge of the cluster; the one in namespace %s is: use -n %[2]s", namespace, text.Line(of, 63))
 }
 
-// chargeLease is the default name of the Lease in kube-system whose holder is the only installation
-// that may act in the cluster.
+// chargeLease is the default name of the Lease in kube-system. Only the installation that holds it
+// may act.
 const chargeLease = "drydock"
 
 func namespaces(cms []corev1.ConfigMap) string {

@@ -11,13 +11,12 @@ import (
 	"drydock.dev/drydock/remediations/coverage"
 )
 
-// Steps has the steps of the plans that could repair a node, each with its provider.
+// Steps has the steps that could repair a node, each with its provider.
 type Steps struct {
 	Node  string            `json:"node"`
 	Steps []coverage.Served `json:"steps"`
 }
 
-// steps returns the possible steps for each of the Nodes. unseen says why they are unknown.
 func (r *Reader) steps(ctx context.Context, nodes []*corev1.Node, beside string) (out []Steps, unseen string, err error) {
 	cfg, unseen, err := r.configuration(ctx, "", r.Namespace, beside)
 	if cfg == nil || err != nil {

@@ -15,14 +15,13 @@ type Moment struct {
 	Name string    `json:"name"`
 	At   time.Time `json:"at"`
 	Text string    `json:"text"`
-	// Due reports that At is the latest time at which the event may happen. Now reports that the event
-	// is happening now.
+	// Due reports that At is the latest possible time. Now reports that the event is happening now.
 	Due bool `json:"due,omitempty"`
 	Now bool `json:"now,omitempty"`
 }
 
-// Timeline has the events of a repair on record: from the repair's cause to the event that Drydock
-// waits for. The other fields have further parts of the record.
+// Timeline has the events of a repair on record, from its cause to the event that Drydock waits
+// for.
 type Timeline struct {
 	Repair  string   `json:"repair"`
 	Target  string   `json:"target"`
@@ -77,8 +76,6 @@ func (s *Observation) timeline(target string, r *remediations.Record) Timeline {
 	return t
 }
 
-// cause returns the events that caused the repair: the request, or the alert if it is still on the
-// Node.
 func (s *Observation) cause(r *remediations.Record) (out []Moment) {
 	if r.Cause.Request != "" {
 		return []Moment{{Name: "request", At: r.Began, Text: "a person requested " + r.Cause.Request}}
@@ -101,8 +98,6 @@ func intentOf(i *remediations.Intent) string {
 	return "intent " + i.ID
 }
 
-// answer returns the event for the result of the provider's call. If the call is still running, it
-// returns an event that says so.
 func answer(r *remediations.Record, i *remediations.Intent) Moment {
 	by := "the provider"
 	if i.Provider != "" {

@@ -17,69 +17,58 @@ type Sources struct {
 
 // Why is the answer of the command why: why Drydock repairs a node or not.
 type Why struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	// Cluster is the cluster that was read.
-	Cluster Cluster `json:"cluster,omitzero"`
-	Node    string  `json:"node"`
-	// Subject names the target that Answer is about. It is empty if Answer is about the node itself.
+	APIVersion string  `json:"apiVersion"`
+	Kind       string  `json:"kind"`
+	Cluster    Cluster `json:"cluster,omitzero"`
+	Node       string  `json:"node"`
+	// Subject is empty if Answer is about the node itself.
 	Subject string `json:"subject,omitempty"`
 	Answer
-	// Leader is the leading replica of Drydock.
 	Leader Leadership `json:"leader"`
-	// Alerts are the alerts about the node. Repairs are its repairs on record. History has its last
-	// repairs, the newest first.
+	// History is newest first.
 	Alerts  []Alert              `json:"alerts"`
 	Repairs []Repair             `json:"repairs"`
 	History []remediations.Entry `json:"history"`
-	// Targets are the answers for sidecars on the node and for its mesh location, if an alert or a
-	// waiting repair concerns them.
+	// Targets are sidecars on the node and its mesh location, if an alert or a waiting repair concerns
+	// them.
 	Targets []TargetAnswer `json:"targets"`
-	// Steps are the steps of Policy's plan or, if Policy is empty, of all policies that could repair
-	// the node.
-	Steps []coverage.Served `json:"steps,omitempty"`
-	// Unseen is what could not be read, and why.
-	Unseen []string `json:"unseen"`
+	// Steps belong to Policy's plan or, if Policy is empty, to all policies that could repair the
+	// node.
+	Steps  []coverage.Served `json:"steps,omitempty"`
+	Unseen []string          `json:"unseen"`
 }
 
 // Answer says why Drydock repairs one target or not. A target is the node itself or an object on
 // it.
 type Answer struct {
-	// State is one of the constants below.
 	State State `json:"state"`
-	// Because says why Drydock does nothing although an alert of a policy fires or a fault is visible.
-	// In the state Unknown, it says why the state is unknown.
+	// Because says why Drydock does nothing although an alert of a policy fires or a fault is visible,
+	// or why the state is unknown.
 	Because string `json:"because,omitempty"`
 	// Hold is why the next step does not begin. Change is what a person may do about that.
 	Hold   *Hold  `json:"hold,omitempty"`
 	Change string `json:"change,omitempty"`
-	// Next is the next step. Provider carries it out. When is a clause that says when the step begins.
+	// When is a clause that says when the step begins.
 	Next     string `json:"next,omitempty"`
 	Provider string `json:"provider,omitempty"`
 	When     string `json:"when,omitempty"`
-	// Guards has the answers of the guards, in Drydock's order. A guard is a check that may hold
-	// the next step of Policy's plan.
+	// Guards are in Drydock's order. A guard is a check that may hold the next step of Policy's plan.
 	Policy string                  `json:"policy,omitempty"`
 	Guards []lifecycle.GuardAnswer `json:"guards"`
 }
 
-// nothing returns the answer for a target that needs no repair.
 func nothing() Answer { return Answer{State: Well, Guards: []lifecycle.GuardAnswer{}} }
 
-// State is the answer in one word: whether a repair of the target is in progress, held or not
-// needed.
+// State is whether a repair of the target is in progress, held or not needed.
 type State string
 
 const (
-	// Well means that Drydock has nothing to do now. The node may still be unhealthy. Because then
-	// says why Drydock does nothing.
+	// Well means that Drydock has nothing to do now. The node may still be unhealthy: see Because.
 	Well State = "NothingToDo"
-	// Held means that the target needs a repair, and something holds the repair.
-	Held State = "Held"
-	// UnderRepair means that a repair is in progress or about to begin.
+	// Held means that the target needs a repair, and something holds it.
+	Held        State = "Held"
 	UnderRepair State = "UnderRepair"
-	// Unknown means that no hold was found, but a source that may hold the repair could not be
-	// read.
+	// Unknown means that no hold was found, but a source that may hold the repair was not read.
 	Unknown State = "Unknown"
 )
 
@@ -129,9 +118,8 @@ func (s *Observation) Why() Why {
 	return t
 }
 
-// unwritable sets the hold h, because Drydock cannot write on the Node. If neither an alert nor a
-// fault is visible, it sets only Because: Drydock could not write an alert on the Node either. It
-// also sets only Because if another installation may act in the cluster.
+// unwritable sets only Because if neither an alert nor a fault is visible: Drydock could not write
+// an alert on the Node either. It does the same if another installation may act in the cluster.
 func (s *Observation) unwritable(a *Answer, h *Hold) {
 	switch {
 	case h.Reason == notInCharge:
@@ -148,8 +136,8 @@ func (s *Observation) unwritable(a *Answer, h *Hold) {
 	}
 }
 
-// doubt sets the state to Unknown if nothing that was read holds the repair, but a source that may
-// hold it could not be read.
+// doubt sets Unknown if nothing that was read holds the repair, but a source that may hold it could
+// not be read.
 func (s *Observation) doubt(t *Why) {
 	var unread []string
 	if s.Ledger.Whole == nil {
@@ -175,16 +163,14 @@ func (s *Observation) doubt(t *Why) {
 	}
 }
 
-// forbidden reports whether the API server refused a read.
 func (s *Observation) forbidden() bool {
 	return slices.ContainsFunc(s.lines, func(line string) bool { return strings.Contains(line, "is forbidden") })
 }
 
-// NoLeader is the reason of the hold if no replica of Drydock leads. No guard returns it, because
-// only the leader asks the guards.
+// NoLeader means that no replica of Drydock leads. No guard returns it, because only the leader
+// asks the guards.
 const NoLeader = remediations.Reason("NoLeader")
 
-// lead sets the hold NoLeader if no replica leads and the repair would otherwise continue.
 func (s *Observation) lead(a *Answer) {
 	if s.leader.None != "" && a.State == UnderRepair {
 		s.holds(a, &Hold{Reason: NoLeader, Message: s.leader.None}, nil)

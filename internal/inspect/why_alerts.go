@@ -14,15 +14,13 @@ type Alert struct {
 	Name        string    `json:"alertname"`
 	Fingerprint string    `json:"fingerprint"`
 	StartsAt    time.Time `json:"startsAt"`
-	// Policy is the policy that matches the alert, or empty if none does. State says whether the alert
-	// fires or what suppresses it.
+	// Policy is empty if none matches. State says whether the alert fires or what suppresses it.
 	Policy string `json:"policy,omitempty"`
 	State  string `json:"state"`
 	// NearMisses are the policies that nearly match the alert, with what differs.
 	NearMisses []routing.NearMiss `json:"nearMisses,omitempty"`
 }
 
-// alerts returns the alerts on the Node and Alertmanager's other alerts about the node.
 func (s *Observation) alerts() (out []Alert) {
 	known := map[string]bool{}
 	for _, a := range remediations.AlertsOn(s.Node.Annotations) {
@@ -60,8 +58,6 @@ func (s *Observation) alerts() (out []Alert) {
 	return out
 }
 
-// said returns the state of the alert according to the Alertmanagers: "firing", or what suppresses
-// it.
 func (s *Observation) said(fingerprint string) string {
 	own := s.State.OwnSilence()
 	v := s.State.Snapshot.VerdictFor(fingerprint, s.Config.Core, own)

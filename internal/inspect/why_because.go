@@ -9,9 +9,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// because returns why Drydock does nothing, if an alert of a policy fires or a fault of the node is
-// visible. It returns "" if there is no such alert and no fault. decided is the message of the
-// decision about the node.
+// because says why Drydock does nothing about an alert of a policy or a visible fault, or ""
+// without either. decided is the message of the decision about the node.
 func (s *Observation) because(all []Alert, targets []TargetAnswer, decided string) string {
 	if s.State == nil {
 		return s.fault(all)

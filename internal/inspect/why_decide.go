@@ -9,23 +9,20 @@ import (
 	nodes "drydock.dev/drydock/remediations/targets/node"
 )
 
-// considered is a step that Drydock could issue next, and the answers of the guards, which are
-// checks that may hold the step.
 type considered struct {
 	*lifecycle.Candidate
 	guards []lifecycle.GuardAnswer
 }
 
-// decide sets the answer for the node itself. It returns the message of the engine's decision if no
-// guard was asked and nothing holds a repair. Otherwise it returns "".
+// decide returns the decision's message if no guard was asked and nothing holds a repair, and
+// otherwise "".
 func (s *Observation) decide(a *Answer) string {
 	d, all := s.consider(s.State, s.State.Journal.Record, nil, func() lifecycle.Decision { return nodes.Decide(s.State, s.Now) })
 	return s.conclude(a, d, all)
 }
 
-// consider makes Drydock's decision about a target, and asks the guards about each step that the
-// decision considers. Some guards need an observation of the target, which the plugin cannot make.
-// looks has the answers for these guards. consider inserts them before the answer of the guard
+// consider asks the guards about each step that Drydock's decision considers. The plugin cannot
+// observe the target. looks has the answers for guards that need this, and precede the guard
 // Observing.
 func (s *Observation) consider(state *lifecycle.State, r *remediations.Record, looks []lifecycle.GuardAnswer, decide func() lifecycle.Decision) (d lifecycle.Decision, all []considered) {
 	state.Asking = func(c *lifecycle.Candidate) {
@@ -42,8 +39,8 @@ func (s *Observation) consider(state *lifecycle.State, r *remediations.Record, l
 	return d, all
 }
 
-// conclude sets the answer from the engine's decision and the guards' answers. It returns the
-// decision's message if no guard was asked and nothing holds a repair. Otherwise it returns "".
+// conclude returns the decision's message if no guard was asked and nothing holds a repair, and
+// otherwise "".
 func (s *Observation) conclude(a *Answer, d lifecycle.Decision, all []considered) string {
 	if len(all) == 0 {
 		if d.Verb != lifecycle.VerbHold && d.Reason != remediations.ReasonObserving {

@@ -14,12 +14,11 @@ import (
 	"drydock.dev/drydock/rules"
 )
 
-// readWithin is the largest age of the data about a fault's sign, for example about a Node
-// condition. Older data are ignored.
+// readWithin is the largest age of data about a fault. Older data are ignored.
 const readWithin = time.Minute
 
-// fault returns what is visibly wrong with a node that has no firing alert of a policy, and which
-// alert Drydock waits for. It returns "" if no fault is visible.
+// fault is for a node without a firing alert of a policy. It says what is visibly wrong, and which
+// alert Drydock waits for, or "".
 func (s *Observation) fault(all []Alert) string {
 	var saw, awaited []string
 	var due time.Time // when the first of the awaited alerts should have arrived
@@ -67,12 +66,11 @@ func (s *Observation) fault(all []Alert) string {
 	return says + "; " + s.askedFor(all, due)
 }
 
-// grace is the extra time for the alert of a rule after the rule's wait. The alert may be late,
-// because Prometheus evaluates rules and Alertmanager sends groups only at intervals.
+// grace is added to a rule's wait: Prometheus evaluates rules and Alertmanager sends groups only at
+// intervals.
 const grace = 2 * time.Minute
 
-// readyBy returns when the rule's alert about a node that is not Ready should have reached
-// Alertmanager. It returns the zero time if that is unknown.
+// readyBy returns when the alert should have reached Alertmanager, or zero if that is unknown.
 func (s *Observation) readyBy(r rules.Rule) time.Time {
 	wait := r.Wait()
 	if wait == 0 || !unready(s.Node) {
@@ -81,8 +79,8 @@ func (s *Observation) readyBy(r rules.Rule) time.Time {
 	return remediations.ReadyCondition(s.Node).LastTransitionTime.Add(wait + grace)
 }
 
-// awaits returns the policy that would match an alert of the rule about the node, or nil. ill has
-// the signs of the policy's witness that the node shows now.
+// awaits returns the policy that would match the rule's alert, or nil. ill has the signs of its
+// witness that the node shows now.
 func (s *Observation) awaits(r rules.Rule) (p *remediations.Policy, ill []string) {
 	core, labels := s.Config.Core, maps.Clone(r.Labels)
 	labels["alertname"], labels["node"] = r.Alert, s.Node.Name
@@ -101,8 +99,8 @@ func (s *Observation) awaits(r rules.Rule) (p *remediations.Policy, ill []string
 	return route.Policy, ill
 }
 
-// askedFor returns a clause that says which alerts about the node the Alertmanagers have. due is
-// when the alert that Drydock waits for should have arrived, or zero if that is unknown.
+// askedFor says which alerts the Alertmanagers have. due is when the expected alert should have
+// arrived, or zero if that is unknown.
 func (s *Observation) askedFor(all []Alert, due time.Time) string {
 	if !s.Asked {
 		return "Alertmanager was not asked: give its address with --alertmanager URL"

@@ -5,8 +5,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// judge sets the state from the repairs on record. They take precedence over the engine's decision
-// about the node. If the node itself needs no repair, the state is that of its other targets.
+// judge gives repairs on record precedence over the engine's decision. If the node itself needs no
+// repair, the state is that of its other targets.
 func (s *Observation) judge(t *Why) {
 	for _, r := range t.Repairs {
 		switch {
@@ -55,7 +55,6 @@ func (s *Observation) judge(t *Why) {
 	}
 }
 
-// about returns the name of the repair's target, or "" for the node itself.
 func about(r Repair) string {
 	if r.Target == nodeTarget {
 		return ""
@@ -70,8 +69,6 @@ func (s *Observation) policy(name string) *remediations.Policy {
 	return s.Config.Core.PolicyOf(name, s.Node)
 }
 
-// after sets what Drydock does after the running attempt of repair r: the next step, and when it
-// begins.
 func (s *Observation) after(t *Why, r *remediations.Record) {
 	t.Policy, t.Next, t.Provider, t.Guards = r.Policy, "", "", []lifecycle.GuardAnswer{}
 	t.When = "this attempt ends by " + Stamp(r.Deadline)

@@ -15,16 +15,14 @@ import (
 // TargetAnswer is the answer for a target other than the node: a pod's sidecar on the node, or the
 // node's mesh location.
 type TargetAnswer struct {
-	// Target has the format of Repair.Target. Subject names the target and its node.
+	// Target has the format of Repair.Target.
 	Target  string `json:"target"`
 	Subject string `json:"subject"`
 	Answer
-	// alerts are the fingerprints of the alerts about the target.
 	alerts []string
 }
 
-// Others returns the answers for targets that are under repair, held or unknown. It leaves out the
-// target of the headline.
+// Others leaves out the target of the headline, and targets that need nothing.
 func (t Why) Others() (out []TargetAnswer) {
 	for _, target := range t.Targets {
 		if target.Subject != t.Subject && target.State != Well {
@@ -34,19 +32,17 @@ func (t Why) Others() (out []TargetAnswer) {
 	return out
 }
 
-// beside is a kind of target other than nodes. Drydock observes such a target before each step. The
-// plugin cannot observe it: the plugin runs outside the cluster, and has no credentials for pods'
-// sidecars and for the mesh.
+// beside is a kind of target that Drydock observes before each step. The plugin cannot: it runs
+// outside the cluster, and has no credentials for pods' sidecars and for the mesh.
 type beside struct {
 	of     remediations.Kind
 	decide func(s *lifecycle.State, of remediations.Subject, now time.Time) lifecycle.Decision
-	// what returns the target's name in a sentence. looks returns answers that say "not asked", for
-	// the guards that need an observation of the target.
+	// looks returns answers that say "not asked", for the guards that need an observation of the
+	// target.
 	what  func(name string) string
 	looks func(node, name string) []lifecycle.GuardAnswer
 }
 
-// besides are all kinds of targets other than nodes, in Drydock's order of decisions.
 var besides = []beside{
 	{
 		of: remediations.KindLocation,
@@ -81,8 +77,8 @@ func notAsked(reason remediations.Reason, format string, args ...any) lifecycle.
 	return lifecycle.GuardAnswer{Reason: reason, Standing: lifecycle.GuardNotSeen, Message: "not asked from here: " + fmt.Sprintf(format, args...)}
 }
 
-// targets returns the answer for each other target on the node. It leaves out targets with a repair
-// in progress or an exhausted one: these are already among Why.Repairs.
+// targets leaves out targets with a repair in progress or an exhausted one: these are already among
+// Why.Repairs.
 func (s *Observation) targets() (out []TargetAnswer) {
 	if s.State.Journal.Malformed != nil {
 		return nil // an unreadable record holds the whole node
