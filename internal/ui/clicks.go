@@ -8,51 +8,48 @@ import (
 	"drydock.dev/drydock/internal/actions"
 )
 
-// These are time limits of a write. Each limit in this list must be longer than the one before:
-// actions.ServerWithin (the API server), writeWithin (this program), waits in static/words.js (the
-// page's script), connectionWithin. The connection's limit is the longest, because a browser may
-// repeat a write by itself if the connection ends without an answer.
+// Each limit in this list must be longer than the one before: actions.ServerWithin (the API
+// server), writeWithin (this program), waits in static/words.js (the page's script),
+// connectionWithin. The connection's is the longest, because a browser may repeat a write by itself
+// if the connection ends without an answer.
 const (
 	writeWithin      = 45 * time.Second
 	connectionWithin = time.Minute
 )
 
-// click is an action on a node that succeeded as a dry run, and that the person may now confirm.
-// The action is written at most once.
+// click is an action that succeeded as a dry run, and that the person may now confirm. It is
+// written at most once.
 type click struct {
 	node, word string
 	params     actions.Params
 	subject    actions.Subject
 	at         time.Time
 	taken      bool
-	// done is closed when outcome is set, after the write.
-	done    chan struct{}
-	outcome outcome
+	done       chan struct{}
+	outcome    outcome
 }
 
-// outcome is the result of a write: the HTTP code and the body of the answer.
 type outcome struct {
 	code int
 	body any
 }
 
 const (
-	// maxClicks is how many clicks are stored. A new click replaces the oldest one, whose action can
-	// then no longer be written.
+	// A new click replaces the oldest one, whose action can then no longer be written.
 	maxClicks = 256
 	// clickLasts is how long after its dry run a click may be written.
 	clickLasts = 10 * time.Minute
 )
 
-// clicks are the stored clicks, by their numbers. A click stays stored after its write, so that a
-// repeated request gets the click's outcome and writes nothing.
+// clicks are stored by their numbers, also after their writes. So a repeated request gets the
+// click's outcome and writes nothing.
 type clicks struct {
 	mu    sync.Mutex
 	all   map[string]*click
 	order []string
 }
 
-// offer stores the click and returns its number, which cannot be guessed.
+// offer returns a number that cannot be guessed.
 func (c *clicks) offer(of *click) string {
 	number := NewToken()
 	c.mu.Lock()
@@ -69,9 +66,9 @@ func (c *clicks) offer(of *click) string {
 	return number
 }
 
-// take returns the click with this number. It returns nil if there is none, if it has expired, or
-// if it is for another node, action or other parameters. first is true for the first call with the
-// number. Only that caller may write.
+// take returns nil if there is no such click, if it has expired, or if it is for another node,
+// action or other parameters. first is true for the first call with the number. Only that caller
+// may write.
 func (c *clicks) take(number, node, word string, params actions.Params, now time.Time) (of *click, first bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -84,7 +81,7 @@ func (c *clicks) take(number, node, word string, params actions.Params, now time
 	return of, first
 }
 
-// end sets the click's outcome. All requests with the click's number wait for it.
+// end answers all requests with the click's number, which wait for it.
 func (k *click) end(o outcome) {
 	k.outcome = o
 	close(k.done)

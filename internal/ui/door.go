@@ -14,14 +14,12 @@ import (
 )
 
 const (
-	// The token is a query parameter. tokenParameter is its name in the printed address.
-	// fileParameter is its name in the file that opens the browser.
+	// tokenParameter is in the printed address. fileParameter is in the file that opens the browser.
 	tokenParameter = "token"
 	fileParameter  = "open"
-	// tokenHeader is the header that a write needs besides the cookie. A page of another site cannot
-	// set it.
+	// tokenHeader is what a write needs besides the cookie. A page of another site cannot set it.
 	tokenHeader = "X-Drydock-Token"
-	// maxBody bounds the body of a request, in bytes. A body has a reason and a few short parameters.
+	// maxBody is in bytes. A body has a reason and a few short parameters.
 	maxBody = 16 << 10
 )
 
@@ -32,9 +30,9 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 // door admits only requests from the browser of the user who started the command.
 type door struct {
 	mu sync.Mutex
-	// token is the token in the last printed address. fileToken is the token in the file that opens
-	// the browser. Each of them works only once, so that it is useless to a program that reads it
-	// later. A token is empty if there is none.
+	// token is in the last printed address. fileToken is in the file that opens the browser. Each
+	// works only once, so that it is useless to a program that reads it later. A token is empty if
+	// there is none.
 	token, fileToken string
 	// session is the cookie's value. writing is the value of the header tokenHeader.
 	session, writing string
@@ -42,13 +40,11 @@ type door struct {
 	// ports of a host, so other programs on this machine could receive it. With this path, it goes
 	// only to addresses below root.
 	root string
-	// entered is called after a token was used. If the token of the printed address was used, next is
-	// the new token. Otherwise next is empty, and the printed address is still valid. entered may be
-	// nil.
+	// entered is called after a token was used. next is the new token, or empty if the printed address
+	// is still valid. entered may be nil.
 	entered func(next string)
-	// refuse answers a request that the door does not admit. why is the reason for the user.
-	refuse func(w http.ResponseWriter, r *http.Request, why string)
-	next   http.Handler
+	refuse  func(w http.ResponseWriter, r *http.Request, why string)
+	next    http.Handler
 }
 
 func newDoor(token string, next http.Handler, refuse func(http.ResponseWriter, *http.Request, string)) *door {
@@ -96,8 +92,8 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.StripPrefix(d.root, d.next).ServeHTTP(w, r)
 }
 
-// enter exchanges the token for a cookie and redirects to the address without the token, so that
-// the token stays in no browser history and no copied address.
+// enter redirects to the address without the token, so that the token stays in no browser history
+// and no copied address.
 func (d *door) enter(w http.ResponseWriter, r *http.Request, port string) {
 	q := r.URL.Query()
 	next := NewToken()
@@ -112,10 +108,9 @@ func (d *door) enter(w http.ResponseWriter, r *http.Request, port string) {
 	http.Redirect(w, r, to.String(), http.StatusSeeOther)
 }
 
-// enterByFile exchanges the token in the file for a cookie. It is for the browser that was started
-// with that file. It answers with a page that opens the address, and not with a redirect. Browsers
-// treat the file as another site. After a redirect from another site, they send no SameSite=Strict
-// cookie.
+// enterByFile is for the browser that was started with the file. It answers with a page that opens
+// the address, and not with a redirect. Browsers treat the file as another site. After a redirect
+// from another site, they send no SameSite=Strict cookie.
 func (d *door) enterByFile(w http.ResponseWriter, r *http.Request, port string) {
 	if !d.spend(&d.fileToken, r.URL.Query().Get(fileParameter), "") {
 		d.refuse(w, r, "This file has already opened the page, and works only once. Open the address that `kubectl drydock ui` printed last.")
@@ -126,15 +121,12 @@ func (d *door) enterByFile(w http.ResponseWriter, r *http.Request, port string) 
 	_, _ = io.WriteString(w, onward(d.root+"/"))
 }
 
-// onward returns an HTML page that opens the address by itself.
 func onward(address string) string {
 	address = html.EscapeString(address)
 	return `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0; url=` +
 		address + `"><title>Drydock</title><a href="` + address + `">Open the page of kubectl drydock ui</a></html>` + "\n"
 }
 
-// spend replaces the token with next and returns true, if given is equal to the token. Otherwise it
-// returns false and changes nothing.
 func (d *door) spend(token *string, given, next string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -145,7 +137,6 @@ func (d *door) spend(token *string, given, next string) bool {
 	return true
 }
 
-// welcome sets the cookie and calls entered.
 func (d *door) welcome(w http.ResponseWriter, port, next string) {
 	http.SetCookie(w, &http.Cookie{Name: cookieName(port), Value: d.session, Path: d.root, HttpOnly: true, SameSite: http.SameSiteStrictMode})
 	if d.entered != nil {
@@ -153,8 +144,7 @@ func (d *door) welcome(w http.ResponseWriter, port, next string) {
 	}
 }
 
-// opened reports whether the browser opens the address as a page, and not as a part of another
-// page.
+// opened reports whether the address is opened as a page, and not as a part of another page.
 func opened(r *http.Request) bool {
 	mode, to, origin := r.Header.Get("Sec-Fetch-Mode"), r.Header.Get("Sec-Fetch-Dest"), r.Header.Get("Origin")
 	return (mode == "" || mode == "navigate") && (to == "" || to == "document") && origin == ""
@@ -167,8 +157,7 @@ func trimSlashes(path string) string {
 	return path
 }
 
-// unsafe returns why the door refuses a request that changes something, or "" if the request is
-// allowed.
+// unsafe returns why a request that changes something is refused, or "" if it is allowed.
 func (d *door) unsafe(r *http.Request) string {
 	if r.Method != http.MethodPost {
 		return "This page accepts only GET and POST requests."
@@ -185,8 +174,8 @@ func (d *door) unsafe(r *http.Request) string {
 	return ""
 }
 
-// foreign returns why the door refuses a request from another site. It returns "" if the request
-// comes from the user or from this page.
+// foreign returns why a request from another site is refused. It returns "" if the request comes
+// from the user or from this page.
 func foreign(r *http.Request) string {
 	const why = "The request comes from another site. Paste the address into the browser's address bar instead of following a link to it."
 	if o := r.Header.Get("Origin"); o != "" && o != "http://"+r.Host {
@@ -199,9 +188,8 @@ func foreign(r *http.Request) string {
 	return why
 }
 
-// ownPort returns the port at which the request arrived. own is true if the header Host is a usual
-// name of loopback with this port. Other names are refused. With DNS rebinding, a name of another
-// site could lead to this program.
+// ownPort returns the port at which the request arrived. own is true if Host is a usual name of
+// loopback with this port. With DNS rebinding, a name of another site could lead to this program.
 func ownPort(r *http.Request) (port string, own bool) {
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if local == nil {
@@ -218,8 +206,8 @@ func ownPort(r *http.Request) (port string, own bool) {
 	return port, slices.Contains(names, r.Host)
 }
 
-// cookieName returns the cookie's name, which contains the port. Browsers send a cookie to every
-// port of a host, so the pages of two clusters need different names.
+// cookieName contains the port. Browsers send a cookie to every port of a host, so the pages of two
+// clusters need different names.
 func cookieName(port string) string { return "drydock-ui-" + port }
 
 func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }

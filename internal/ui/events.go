@@ -16,27 +16,22 @@ import (
 const (
 	// gather is how long changes are collected into one event.
 	gather = 100 * time.Millisecond
-	// breathe is the interval at which a stream without changes sends a comment, to keep the
-	// connection open.
+	// breathe is the interval of comments that keep a quiet stream open.
 	breathe = 15 * time.Second
-	// writeFor is how long one write to a browser may take. A browser that does not read is then
-	// disconnected.
+	// writeFor bounds one write. A browser that does not read is then disconnected.
 	writeFor = 20 * time.Second
 )
 
-// change is one event of the stream. The page's script applies it. Nodes, Force and Connection are
-// for every page.
+// change is one event for the page's script. Nodes, Force and Connection are for every page.
 type change struct {
-	// Nodes are the names of changed and deleted nodes.
 	Nodes []string `json:"nodes,omitempty"`
 	// Force reports that facts about the whole fleet have changed.
 	Force bool `json:"force,omitempty"`
-	// Connection is the state of the connection to the API server, if it has changed.
+	// Connection is set only if it has changed.
 	Connection *connectionNews `json:"connection,omitempty"`
 	// Density is the size of the tiles. A page with another size is loaded again.
 	Density string `json:"density,omitempty"`
-	// Tiles, Gone and Parts are for the Fleet page: changed tiles, names of deleted nodes, and the
-	// HTML of other parts by their element ids.
+	// Tiles, Gone and Parts are for the Fleet page. Parts has HTML by element ids.
 	Tiles []changedTile     `json:"tiles,omitempty"`
 	Gone  []string          `json:"gone,omitempty"`
 	Parts map[string]string `json:"parts,omitempty"`
@@ -55,8 +50,8 @@ type connectionNews struct {
 	HTML  string `json:"html"`
 }
 
-// version returns a text that identifies the state of a page: the ID of this process, and the
-// number of the last change that the page shows.
+// version identifies the state of a page: the ID of this process, and the number of the last change
+// that the page shows.
 func (u *UI) version(number uint64) string { return u.epoch + "-" + strconv.FormatUint(number, 10) }
 
 func (u *UI) number(version string) (uint64, bool) {
@@ -65,7 +60,7 @@ func (u *UI) number(version string) (uint64, bool) {
 	return number, ours && err == nil
 }
 
-// events sends the changes that the page does not have yet, as a stream of server-sent events.
+// events is a stream of server-sent events with the changes that the page does not have yet.
 func (u *UI) events(w http.ResponseWriter, r *http.Request) {
 	since := r.Header.Get("Last-Event-ID")
 	if since == "" {
@@ -114,8 +109,6 @@ func (u *UI) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// encode returns the event for a page as JSON. fleet reports that it is the Fleet page, which also
-// needs tiles and parts.
 func (u *UI) encode(n news, fleet bool) ([]byte, error) {
 	c := change{Force: n.force, Nodes: slices.Clone(n.gone)}
 	var page fleetPage
@@ -164,17 +157,14 @@ func (u *UI) encode(n news, fleet bool) ([]byte, error) {
 	return safe.Bytes(), err
 }
 
-// parts are the names of the Fleet page's templates besides its tiles. Each is also the id of its
-// element.
 var parts = []string{"force", "counts", "concern"}
 
-// stream writes events to one browser.
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 }
 
-// send writes one event. Without a name it writes a comment, which only keeps the connection open.
+// Without an event, send writes a comment, which only keeps the connection open.
 func (s stream) send(event, id string, data []byte) error {
 	_ = s.control.SetWriteDeadline(time.Now().Add(writeFor)) //nolint:forbidigo // deadlines of connections use the machine's own clock
 	var b bytes.Buffer

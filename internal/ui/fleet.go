@@ -13,8 +13,8 @@ import (
 	"drydock.dev/drydock/internal/inspect"
 )
 
-// fleet is the watched state of the cluster. Every change gets a number. Each open page keeps the
-// number of the last change that it shows, so fleet knows which changes the page lacks.
+// fleet gives every change a number. Each open page keeps the number of the last change that it
+// shows, so fleet knows which changes the page lacks.
 type fleet struct {
 	mu     sync.Mutex
 	number uint64
@@ -24,19 +24,16 @@ type fleet struct {
 	tiles  map[string]tile
 	ledger inspect.Ledger
 	leader inspect.Leadership
-	// changed has the number of each node's last change, also of deleted nodes. force is the number of
-	// the last change of the facts about the whole fleet.
-	changed map[string]uint64
-	force   uint64
-	// connection is the state of the connection to the API server. connectionNumber is the number
-	// of the last change of that state.
+	// changed has the number of each node's last change, also of deleted nodes. force is that of the
+	// facts about the whole fleet.
+	changed          map[string]uint64
+	force            uint64
 	connection       connection
 	connectionNumber uint64
-	// bell wakes the streams: it is closed at the next change. A new channel then replaces it.
+	// bell is closed at the next change. A new channel then replaces it.
 	bell chan struct{}
 }
 
-// known returns the watched Nodes, or false if the first list has not arrived yet.
 func (f *fleet) known() ([]*corev1.Node, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -47,8 +44,7 @@ func newFleet() *fleet {
 	return &fleet{nodes: map[string]*corev1.Node{}, tiles: map[string]tile{}, changed: map[string]uint64{}, bell: make(chan struct{})}
 }
 
-// ring counts a change, returns its number and wakes the stream of every open page. The caller
-// holds the lock.
+// ring wakes the stream of every open page. The caller holds the lock.
 func (f *fleet) ring() uint64 {
 	f.number++
 	close(f.bell)
@@ -86,7 +82,6 @@ func (f *fleet) dropLocked(name string) {
 	}
 }
 
-// replace sets all Nodes to a complete list. Nodes that are not in it are deleted.
 func (f *fleet) replace(nodes []*corev1.Node, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -103,7 +98,6 @@ func (f *fleet) replace(nodes []*corev1.Node, now time.Time) {
 	}
 }
 
-// setLedger stores the ledger. If the ledger could not be read, l.Problem says why.
 func (f *fleet) setLedger(l inspect.Ledger, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -115,7 +109,6 @@ func (f *fleet) setLedger(l inspect.Ledger, now time.Time) {
 	f.judgeLocked(now)
 }
 
-// setLeader sets which replica leads.
 func (f *fleet) setLeader(l inspect.Leadership) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -151,7 +144,6 @@ func (f *fleet) connect(c connection) {
 	f.connectionNumber = f.ring()
 }
 
-// news has everything that has changed after the change with a given number.
 type news struct {
 	number     uint64
 	tiles      []tile
@@ -164,8 +156,7 @@ func (n news) empty() bool {
 	return len(n.tiles)+len(n.gone) == 0 && n.connection == nil && !n.force
 }
 
-// after returns everything that has changed after the change with this number. The returned channel
-// is closed at the next change.
+// after returns what has changed after this number. The channel is closed at the next change.
 func (f *fleet) after(number uint64) (news, <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -203,7 +194,7 @@ func (f *fleet) connected() connection {
 	return f.connection
 }
 
-// namespace returns the ledger's namespace, or "" if the ledger was not read yet.
+// namespace is "" if the ledger was not read yet.
 func (f *fleet) namespace() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

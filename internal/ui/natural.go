@@ -28,7 +28,6 @@ func natural(a, b string) int {
 	return cmp.Or(cmp.Compare(len(restA), len(restB)), strings.Compare(a, b))
 }
 
-// digits returns the digits at the start of the text.
 func digits(s string) string {
 	end := 0
 	for end < len(s) && '0' <= s[end] && s[end] <= '9' {

@@ -19,11 +19,9 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// nodePage is the content of a node's page: the answer of `kubectl drydock why`, with timelines,
-// Events and actions.
+// nodePage is the answer of `kubectl drydock why`, with timelines, Events and actions.
 type nodePage struct {
 	inspect.Why
-	// Headline is the answer in one sentence.
 	Headline  string             `json:"headline"`
 	Tile      tile               `json:"tile"`
 	Timelines []inspect.Timeline `json:"timelines"`
@@ -61,7 +59,6 @@ func (p *nodePage) Exhausted() string {
 	return ""
 }
 
-// denial is a right that the user lacks, with the actions that need it.
 type denial struct{ Names, Why string }
 
 // Denials returns the rights that the user lacks, each with the actions that need it.
@@ -89,7 +86,6 @@ func (p *nodePage) RefusedWords() (out []word) {
 	return out
 }
 
-// event is an Event about the node.
 type event struct {
 	At      time.Time `json:"at"`
 	Type    string    `json:"type"`
@@ -99,14 +95,11 @@ type event struct {
 	Count   int32     `json:"count,omitempty"`
 }
 
-// raw is an annotation as stored on the Node, written by Drydock or by people for Drydock.
 type raw struct {
 	Key   string `json:"key"`
 	Value string `json:"value"`
 }
 
-// nodeName returns the node's name in the path. asJSON reports whether the path asks for JSON. ok
-// reports whether the name can be a node's name.
 func nodeName(r *http.Request) (name string, asJSON, ok bool) {
 	name = r.PathValue("node")
 	if !strings.HasSuffix(r.URL.Path, "/") {
@@ -152,11 +145,9 @@ func (u *UI) nodePage(ctx context.Context, name string) (*nodePage, error) {
 	return p, nil
 }
 
-// mostEvents is how many Events the page shows for a Node.
 const mostEvents = 100
 
-// eventsOf returns the Node's Events, the newest first. Kubernetes keeps Events about Nodes in the
-// namespace default.
+// eventsOf is newest first. Kubernetes keeps Events about Nodes in the namespace default.
 func (u *UI) eventsOf(ctx context.Context, name string) ([]event, error) {
 	out := []event{}
 	of := fields.Set{"involvedObject.kind": "Node", "involvedObject.name": name}.AsSelector().String()
@@ -187,8 +178,7 @@ func seriesCount(e *corev1.Event) int32 {
 	return e.Series.Count
 }
 
-// happened returns when the Event last happened. Each of the two Event APIs has this time in a
-// field of its own.
+// happened reads two fields: each of the two Event APIs has this time in its own.
 func happened(e *corev1.Event) time.Time {
 	at := e.LastTimestamp.Time
 	for _, t := range []time.Time{e.EventTime.Time, e.FirstTimestamp.Time, e.CreationTimestamp.Time} {
@@ -202,7 +192,6 @@ func happened(e *corev1.Event) time.Time {
 	return at.UTC()
 }
 
-// rawOf returns the Node's annotations that Drydock wrote or that people wrote for Drydock.
 func rawOf(n *corev1.Node) []raw {
 	out := []raw{}
 	for key, value := range n.Annotations {
@@ -214,11 +203,10 @@ func rawOf(n *corev1.Node) []raw {
 	return out
 }
 
-// rung is one guard in a page's list of guards. A guard is a check that may hold a repair's next
-// step.
+// rung is one guard: a check that may hold a repair's next step.
 type rung struct {
 	lifecycle.GuardAnswer
-	// First is true for the first guard that holds the step. Drydock reports the reason of this guard.
+	// First is true for the first guard that holds the step. Drydock reports its reason.
 	First bool
 }
 
@@ -236,15 +224,13 @@ func (r rung) Mark() string {
 	return "·"
 }
 
-// ladder has the answers of all guards about the next step of one target.
 type ladder struct {
-	// Headline is the answer for that target. It is empty if the top of the page already has it.
+	// Headline is empty if the top of the page already has it.
 	Headline string
 	inspect.Answer
 }
 
-// Ladders returns the lists of guards: first for the target of the headline, then for the other
-// targets on the node.
+// Ladders begins with the target of the headline.
 func (p *nodePage) Ladders() (out []ladder) {
 	if len(p.Guards) > 0 {
 		out = append(out, ladder{Answer: p.Answer})
@@ -267,7 +253,7 @@ func (l ladder) Rungs() (out []rung) {
 	return out
 }
 
-// Unbound returns the reasons of the guards that do not apply to the step, without duplicates.
+// Unbound returns the reasons of the guards that do not apply, without duplicates.
 func (l ladder) Unbound() string {
 	var names []string
 	for _, g := range l.Guards {
@@ -297,13 +283,11 @@ func (p *nodePage) SilenceLink(s inspect.Silence) string {
 	return ""
 }
 
-// quote returns a value in quotes, for a matcher of Alertmanager.
 func quote(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s) + `"`
 }
 
-// pageOf returns the address of an Alertmanager's own page, without user and password. It returns
-// "" unless the address is http or https.
+// pageOf leaves out user and password. It returns "" unless the address is http or https.
 func pageOf(address string) string {
 	at, err := url.Parse(address)
 	if err != nil || at.Host == "" || (at.Scheme != "http" && at.Scheme != "https") {

@@ -10,18 +10,17 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// fleetPage is the content of the Fleet page.
 type fleetPage struct {
 	APIVersion string     `json:"apiVersion"`
 	Kind       string     `json:"kind"`
 	Connection connection `json:"connection"`
-	// InForce are the facts about the whole fleet now, with the commands that change them.
+	// InForce are facts about the whole fleet, with the commands that change them.
 	InForce []fact `json:"inForce"`
 	// Breakers are the breakers' scopes, with the number of unhealthy nodes in each.
 	Breakers []scope `json:"breakers"`
 	Counts   []count `json:"counts"`
-	// Concern are the nodes that are not healthy. The nodes that need a person come first. More is the
-	// number of further nodes that are not in Concern.
+	// Concern are unhealthy nodes. Those that need a person come first. More is the number of further
+	// ones.
 	Concern []tile  `json:"concern"`
 	More    int     `json:"more,omitempty"`
 	Groups  []group `json:"groups"`
@@ -29,8 +28,8 @@ type fleetPage struct {
 	number uint64
 }
 
-// Folded reports whether the table of unhealthy nodes has more rows than the page shows at first. A
-// long table would push the tiles off the screen.
+// Folded reports whether the page shows only a part of the table at first. A long table would push
+// the tiles off the screen.
 func (p fleetPage) Folded() bool { return len(p.Concern) > fewConcern }
 
 // NotWell returns how many nodes are not healthy.
@@ -52,11 +51,11 @@ func (p fleetPage) facts(calm bool) (out []fact) {
 }
 
 const (
-	// denseAbove is the largest number of nodes for tiles with names. With more nodes, each tile is
-	// only a square, so that all tiles fit on the screen.
+	// denseAbove is the largest number of nodes for tiles with names. With more, each tile is only a
+	// square, so that all tiles fit on the screen.
 	denseAbove = 150
-	// smallTilesAbove is the limit of nodes that get squares large enough for a finger. With more
-	// nodes, squares are smaller, so that 5,000 fit on one screen.
+	// smallTilesAbove is the limit for squares large enough for a finger. With smaller squares, 5,000
+	// nodes fit on one screen.
 	smallTilesAbove = 1500
 )
 
@@ -76,14 +75,12 @@ func (p fleetPage) Density() string {
 	return ""
 }
 
-// Square reports whether each tile is only a square with a shape. A square is one HTML element,
-// which keeps a page with thousands of nodes fast.
+// Square reports whether a tile is only a square. That is one HTML element, which keeps a page with
+// thousands of nodes fast.
 func (p fleetPage) Square() bool { return p.Density() != "" }
 
-// knownAt returns the number of the last change that is in the page.
 func (p fleetPage) knownAt() uint64 { return p.number }
 
-// fact is one fact about the whole fleet, like a line of `kubectl drydock status`.
 type fact struct {
 	What string `json:"what"`
 	Says string `json:"says"`
@@ -91,14 +88,12 @@ type fact struct {
 	Calm bool `json:"calm"`
 }
 
-// scope is what a breaker counts: the nodes of the cluster or of a zone.
 type scope struct {
 	Scope string `json:"scope"`
 	State string `json:"state"`
-	// Unhealthy and Nodes are the numbers of unhealthy and of all nodes. They come from the ledger if
-	// the breaker is not closed. For a closed breaker, the page counts the nodes. Excluded nodes and
-	// nodes younger than limits.startupGrace do not count. Limit is the configured limit of unhealthy
-	// nodes.
+	// Unhealthy and Nodes come from the ledger if the breaker is not closed. Otherwise the page
+	// counts. Excluded nodes and nodes younger than limits.startupGrace do not count. Limit is the
+	// configured limit of unhealthy nodes.
 	Unhealthy int    `json:"unhealthy"`
 	Nodes     int    `json:"nodes"`
 	Limit     string `json:"limit,omitempty"`
@@ -107,31 +102,27 @@ type scope struct {
 // Open reports whether the breaker is not closed, so that it holds repairs.
 func (s scope) Open() bool { return s.State != string(ledger.BreakerClosed) }
 
-// count is how many nodes are in a state.
 type count struct {
 	Look
 	Nodes int `json:"nodes"`
 }
 
-// group has the nodes of one zone and pool.
 type group struct {
 	Zone  string `json:"zone,omitempty"`
 	Pool  string `json:"pool,omitempty"`
 	Tiles []tile `json:"nodes"`
 }
 
-// Key returns the group's name, in the same format as tile.Group.
+// Key has the format of tile.Group.
 func (g group) Key() string { return g.Zone + "/" + g.Pool }
 
 const (
-	// maxConcern is the limit of rows in the table of unhealthy nodes. The tiles show all nodes.
+	// maxConcern bounds the table of unhealthy nodes. The tiles show all nodes.
 	maxConcern = 50
-	// fewConcern is how many rows the page shows until a person unfolds the table. static/style.css
-	// has the same number.
+	// fewConcern is how many rows the page shows at first. static/style.css has the same number.
 	fewConcern = 5
 )
 
-// page returns the content of the Fleet page now.
 func (f *fleet) page(now time.Time) fleetPage {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -164,8 +155,7 @@ func (f *fleet) page(now time.Time) fleetPage {
 	return p
 }
 
-// inForce returns the facts that `kubectl drydock status` shows about the fleet and about paused
-// nodes. The caller holds the lock.
+// The caller holds the lock.
 func (f *fleet) inForce(now time.Time) (out []fact) {
 	if !f.listed && f.leader.Lease == "" {
 		return nil // nothing was read yet
@@ -185,7 +175,7 @@ func (f *fleet) inForce(now time.Time) (out []fact) {
 	return out
 }
 
-// scopes returns the breakers' scopes with their counts. The caller holds the lock.
+// The caller holds the lock.
 func (f *fleet) scopes(tiles []tile, now time.Time) []scope {
 	st := f.ledger.Status
 	if st == nil {

@@ -21,8 +21,7 @@ var pageFiles embed.FS
 //go:embed static/*
 var staticFiles embed.FS
 
-// parse makes the templates. Their functions begin every address with door.root, the secret prefix
-// of all paths.
+// parse gives the templates functions that begin every address with door.root.
 func (u *UI) parse() (common *template.Template, pages map[string]*template.Template) {
 	common = template.Must(template.New("").Funcs(template.FuncMap{
 		// line puts a text from the cluster on one line, without control characters.
@@ -44,26 +43,20 @@ func (u *UI) parse() (common *template.Template, pages map[string]*template.Temp
 	return common, pages
 }
 
-// at returns the address of a path of this program.
 func (u *UI) at(path string) string { return u.door.root + path }
 
-// frame is what every page has around its content.
 type frame struct {
-	Title string
-	// Here is the name of the page, for the navigation.
+	Title      string
 	Here       string
 	Connection connection
-	// Cluster is the cluster that the page reads and writes.
-	Cluster inspect.Cluster
-	Version string
+	Cluster    inspect.Cluster
+	Version    string
 	// Token is the value of the header tokenHeader, for writes.
 	Token    string
 	ReadOnly bool
-	// Page is the page's own content.
-	Page any
+	Page     any
 }
 
-// page answers with the page of that name, or with its content as JSON if the path ends in .json.
 func (u *UI) page(w http.ResponseWriter, r *http.Request, code int, name, title string, facts any) {
 	if strings.HasSuffix(r.URL.Path, ".json") {
 		u.writeJSON(w, code, facts)
@@ -104,14 +97,12 @@ func (u *UI) writeJSON(w http.ResponseWriter, code int, facts any) {
 	_, _ = text.JSONWriter{Out: w}.Write([]byte(shown))
 }
 
-// shown prepares HTML for sending. It removes invisible characters that a template left, and adds
-// to each command the flags that name the cluster.
+// shown removes invisible characters that a template left, and adds the flags that name the cluster
+// to each command.
 func (u *UI) shown(page string) string {
 	return u.Commands.Escaped(text.Visible(page), html.EscapeString)
 }
 
-// fragment returns the HTML that the named template makes from a value. A page's script inserts it
-// into the page.
 func (u *UI) fragment(name string, of any) (string, error) {
 	var out bytes.Buffer
 	if err := u.common.ExecuteTemplate(&out, name, of); err != nil {
@@ -120,15 +111,13 @@ func (u *UI) fragment(name string, of any) (string, error) {
 	return u.shown(out.String()), nil
 }
 
-// problem is the answer to a request that failed.
 type problem struct {
 	Problem string `json:"problem"`
 	// Unknown reports that it is unknown whether the change was written.
 	Unknown bool `json:"unknown,omitempty"`
 }
 
-// refuse answers a request that the door does not admit. The answer contains nothing about the
-// cluster.
+// refuse says nothing about the cluster.
 func (u *UI) refuse(w http.ResponseWriter, r *http.Request, why string) {
 	u.problem(w, r, http.StatusForbidden, "Not admitted", why)
 }
@@ -148,8 +137,7 @@ func (u *UI) problem(w http.ResponseWriter, r *http.Request, code int, title, wh
 	_, _ = w.Write([]byte(u.shown(out.String())))
 }
 
-// nodePath returns the path of a node's page. A path that ends in .json asks for JSON. So if the
-// node's name ends in .json, the path gets a slash at its end.
+// nodePath puts a slash after a name that ends in .json: without it, the path would ask for JSON.
 func nodePath(node string) string {
 	path := "/nodes/" + url.PathEscape(node)
 	if strings.HasSuffix(node, ".json") {

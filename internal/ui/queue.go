@@ -12,7 +12,6 @@ import (
 	"drydock.dev/drydock/internal/report"
 )
 
-// queuePage is the content of the Queue page: the repairs in progress and the waiting repairs.
 type queuePage struct {
 	*inspect.Queue
 	Now time.Time `json:"now"`
@@ -32,11 +31,9 @@ func (u *UI) showQueue(w http.ResponseWriter, r *http.Request) {
 	u.page(w, r, http.StatusOK, "queue", "Queue", queuePage{q, u.Reader.Now(), number})
 }
 
-// reportLengths are the lengths of time that the Report page offers.
 var reportLengths = []string{"1d", "7d", "30d", "90d"}
 
-// reportPolicy is the Content-Security-Policy of the Report page, whose style is inline and which
-// has no script.
+// reportPolicy is for the Report page, whose style is inline and which has no script.
 const reportPolicy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 func (u *UI) showReport(w http.ResponseWriter, r *http.Request) {

@@ -5,14 +5,12 @@ import (
 	"time"
 )
 
-// piece is a part of a sentence. Command reports that the part is a command to type: it was between
-// backticks.
+// piece is a part of a sentence. Command reports that it was between backticks.
 type piece struct {
 	Text    string
 	Command bool
 }
 
-// said splits a sentence into text and commands, so that a page can show commands as code.
 func said(sentence string) (out []piece) {
 	for i, text := range strings.Split(plain(sentence), "`") {
 		if text != "" {
@@ -22,8 +20,7 @@ func said(sentence string) (out []piece) {
 	return out
 }
 
-// changed splits a text that says what a person may do about a hold. The text is either one command
-// or a sentence with commands between backticks.
+// changed splits either one command or a sentence with commands between backticks.
 func changed(change string) []piece {
 	if program, _, _ := strings.Cut(change, " "); !strings.Contains(change, "`") && (program == "kubectl" || program == "amtool") {
 		return []piece{{plain(change), true}}
@@ -31,8 +28,7 @@ func changed(change string) []piece {
 	return said(change)
 }
 
-// short formats an RFC 3339 time for a narrow column. It leaves out the year, which the element's
-// attribute datetime has.
+// short leaves out the year, which the element's attribute datetime has.
 func short(at string) string {
 	t, err := time.Parse(time.RFC3339, at)
 	if err != nil {

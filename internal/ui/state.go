@@ -1,7 +1,6 @@
 package ui
 
-// State is a node's state on a tile. If several apply, it is the one that comes first in the
-// variable states.
+// State is a node's state on a tile. If several apply, the first in the variable states counts.
 type State string
 
 const (
@@ -14,17 +13,17 @@ const (
 	Well      State = "well"
 )
 
-// Look is how the page shows a state. Its text and shape say the same as its color in
-// static/style.css, for people who do not see colors.
+// Look shows a state. Text and shape say the same as the color in static/style.css, for people who
+// do not see colors.
 type Look struct {
 	State State `json:"state"`
-	// Shape is the state's character, which differs from that of all other states.
+	// Shape differs from that of all other states.
 	Shape string `json:"-"`
 	// Means is the state's meaning in one sentence, for the legend.
 	Means string `json:"means"`
 }
 
-// states has all states. States that need a person come first.
+// States that need a person come first.
 var states = []Look{
 	{Exhausted, "✖", "The repair is exhausted: all steps were tried. A person must fix the node."},
 	{Repairing, "↻", "A step was issued, and Drydock waits for its proof."},
@@ -35,7 +34,6 @@ var states = []Look{
 	{Well, "●", "Ready, and no alert fires."},
 }
 
-// look returns the state's Look.
 func (s State) look() Look {
 	for _, l := range states {
 		if l.State == s {

@@ -12,28 +12,24 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// tile is one node on the Fleet page.
 type tile struct {
 	Node  string `json:"node"`
 	State State  `json:"state"`
 	Zone  string `json:"zone,omitempty"`
 	Pool  string `json:"pool,omitempty"`
-	// Policy is the policy of the repair or, if there is no repair, of the alert that waits for one.
-	// Step is the repair's step. Reason is the reason of the hold. It is empty if nothing holds the
-	// repair.
+	// Policy is that of the repair or else of the alert that waits for one. Reason is empty if nothing
+	// holds the repair.
 	Policy string `json:"policy,omitempty"`
 	Step   string `json:"step,omitempty"`
 	Reason string `json:"reason,omitempty"`
-	// Ill is why the breakers count the node as unhealthy.
-	Ill string `json:"ill,omitempty"`
-	// Says is one sentence about the node's state. Since is when the state began, and Until is when it
-	// ends without a person's action. Both are RFC 3339 times, or empty if unknown.
+	Ill    string `json:"ill,omitempty"`
+	// Since is when the state began, and Until is when it ends without a person's action. Both are RFC
+	// 3339 times, or empty if unknown.
 	Says  string `json:"says,omitempty"`
 	Until string `json:"until,omitempty"`
 	Since string `json:"since,omitempty"`
 }
 
-// Look returns the Look of the tile's state.
 func (t tile) Look() Look { return t.State.look() }
 
 // Word returns the short text beside the node's name on the tile.
@@ -48,15 +44,13 @@ func (t tile) Word() string {
 	return word
 }
 
-// maxText bounds one text on a page, in bytes. Drydock's own texts are shorter.
+// maxText is in bytes. Drydock's own texts are shorter.
 const maxText = 1 << 10
 
-// plain puts a text on one line, without control characters. Any user of the cluster may have
-// written the text.
+// plain removes control characters: any user of the cluster may have written the text.
 func plain(s string) string { return text.Line(s, maxText) }
 
-// tileOf returns the node's tile, with the same facts as `kubectl drydock status`. If the node has
-// several repairs, the tile shows the repair that needs a person most.
+// tileOf shows the repair that needs a person most, if the node has several.
 func tileOf(n *corev1.Node, ledger *inspect.Ledger, now time.Time) tile {
 	best := tile{}
 	for _, r := range ledger.RepairsOf(n, now) {

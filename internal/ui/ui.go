@@ -23,18 +23,17 @@ import (
 type Options struct {
 	// Reader reads with the user's own rights. The pages also use its clock.
 	Reader *inspect.Reader
-	// Token admits a browser once. FileToken admits the browser that was started with the file of
-	// OpeningFile. FileToken is empty if there is no such file.
+	// Token admits a browser once. FileToken admits the one that was started with the file of
+	// OpeningFile. It is empty without such a file.
 	Token, FileToken string
-	// Entered is called when a browser was admitted. next is the token that replaces Token, or empty
-	// if Token is still valid. Entered may be nil.
+	// Entered is called when a browser was admitted. next replaces Token, or is empty if Token is
+	// still valid. Entered may be nil.
 	Entered func(next string)
 	// ReadOnly makes the page refuse all changes.
 	ReadOnly bool
 	// Commands adds the flags that name the cluster to the commands on the page.
 	Commands inspect.Commands
-	// Sources are the inputs of a node's page besides the API server. They are the same as those of
-	// `kubectl drydock why`.
+	// Sources are those of `kubectl drydock why`.
 	Sources inspect.Sources
 	// After is time.After. Tests replace it.
 	After func(time.Duration) <-chan time.Time
@@ -51,15 +50,13 @@ func NewToken() string {
 // UI serves the pages. It has data only while Run runs.
 type UI struct {
 	Options
-	fleet *fleet
-	link  *link
-	door  *door
-	// templates are the pages' templates, by name. common are the templates that every page uses.
+	fleet     *fleet
+	link      *link
+	door      *door
 	templates map[string]*template.Template
 	common    *template.Template
-	// clicks are the actions that succeeded as a dry run, and that people may now confirm.
-	clicks clicks
-	// epoch identifies this process. A page that an earlier process served loads itself again.
+	clicks    clicks
+	// epoch identifies this process. A page of an earlier process loads itself again.
 	epoch string
 	// done is closed when Run ends. That ends every stream.
 	done chan struct{}
@@ -92,13 +89,11 @@ func (u *UI) Run(ctx context.Context) {
 	all.Wait()
 }
 
-// limits are the server's limits. They fit the browser of one user.
 var limits = httpserver.Limits{
 	Connections: 64, Kept: 32, Patience: time.Second, Bodies: true, HeaderBytes: 16 << 10,
 	Header: 5 * time.Second, Read: 10 * time.Second, Write: connectionWithin, Idle: 2 * time.Minute,
 }
 
-// stopWithin is how long a running request may take when the user ends the command.
 const stopWithin = time.Second
 
 // Listen opens a port on loopback only. 0 means any free port.
@@ -115,9 +110,9 @@ func Address(l net.Listener, token string) string {
 	return fmt.Sprintf("http://%s/?%s=%s", l.Addr(), tokenParameter, token)
 }
 
-// OpeningFile writes a file that opens the page and that only this user can read. The browser is
-// started with the file, because every user of the machine can read a program's arguments, and the
-// address contains a token. remove deletes the file.
+// OpeningFile writes a file that opens the page and that only this user can read. The browser gets
+// the file, because every user of the machine can read a program's arguments, and the address
+// contains a token.
 func OpeningFile(l net.Listener, fileToken string) (path string, remove func(), err error) {
 	dir, err := os.MkdirTemp("", "kubectl-drydock-") // with mode 0700
 	if err != nil {

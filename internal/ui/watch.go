@@ -24,25 +24,20 @@ import (
 )
 
 const (
-	// askEvery is how often the program reads the leader's Lease, to check that the API server
-	// answers. A watch without events does not show that.
+	// askEvery is for the leader's Lease, which shows that the API server answers. A watch without
+	// events does not show that.
 	askEvery = 5 * time.Second
-	// readAgain is the interval at which the program reads objects that the user may list but not
-	// watch.
+	// readAgain is for objects that the user may list but not watch.
 	readAgain = 15 * time.Second
-	// askFor is the time limit of one read of the leader's Lease, and of one read of the ledger.
-	askFor = 4 * time.Second
+	askFor    = 4 * time.Second
 )
 
-// connection says whether the page shows the current state of the cluster.
 type connection struct {
 	// Lost reports that the API server does not answer. The page then shows the state at Since.
 	Lost bool `json:"lost"`
-	// Since is when the API server last answered, in RFC 3339. It is empty unless the connection is
-	// lost.
+	// Since is an RFC 3339 time. It is empty unless the connection is lost.
 	Since string `json:"since,omitempty"`
-	// Why is the error, if the connection is lost. Otherwise it is a right that the user lacks, or
-	// empty.
+	// Why is the error if the connection is lost, or else a right that the user lacks.
 	Why string `json:"why,omitempty"`
 }
 
@@ -54,23 +49,23 @@ func (c connection) State() string {
 	return "ok"
 }
 
-// link computes the state of the connection to the API server. It uses the results of the watches
-// and of the regular check. Each of these is called a source, for example nodesSource.
+// link computes the state of the connection from the results of its sources: the watches and the
+// regular check.
 type link struct {
 	mu  sync.Mutex
 	now func() time.Time
-	// lost has the last error of each source that fails. missing has the API server's refusal, for
-	// each source that the user may not read. The key of both is the source's name.
+	// lost has the last error of each source that fails. missing has the API server's refusal for
+	// sources that the user may not read.
 	lost, missing map[string]string
 	good          time.Time
 	notify        func(connection)
-	// first is closed when each source in awaited has a first result, which is data or an error. It is
-	// also closed when the regular check has failed.
+	// first is closed when each source in awaited has data or an error, or when the regular check has
+	// failed.
 	first   chan struct{}
 	awaited map[string]bool
 }
 
-// noteResult records the result of a request for the source. A nil err means that it succeeded.
+// noteResult gets a nil err for a request that succeeded.
 func (l *link) noteResult(source string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -103,14 +98,12 @@ func (l *link) noteResult(source string, err error) {
 	}
 }
 
-// lacks reports whether the user lacks the right to watch the source.
 func (l *link) lacks(source string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.missing[source] != ""
 }
 
-// known records that the source was read once.
 func (l *link) known(source string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -131,7 +124,7 @@ func (l *link) knownLocked(source string) {
 	}
 }
 
-// words returns an error as text, without the address and the query of the request.
+// words leaves out the address and the query of the request.
 func words(err error) string {
 	var unreachable *url.Error
 	if errors.As(err, &unreachable) {
@@ -142,15 +135,14 @@ func words(err error) string {
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// These are the names of the sources. nodesSource and ledgerSource are watches. presence is the
-// regular check that the API server answers.
+// nodesSource and ledgerSource are watches. presence is the regular check that the API server
+// answers.
 const (
 	nodesSource  = "nodes"
 	ledgerSource = "ledger"
 	presence     = "presence"
 )
 
-// store receives the objects of a watch.
 type store struct {
 	add, drop func(runtime.Object)
 	replace   func([]runtime.Object)
@@ -169,7 +161,6 @@ func (s store) Replace(all []any, _ string) error {
 	return nil
 }
 
-// follow copies the API server's objects into a store, and keeps the store current until ctx ends.
 func (u *UI) follow(ctx context.Context, source string, of runtime.Object, into store, list func(context.Context, metav1.ListOptions) (runtime.Object, error), begin func(context.Context, metav1.ListOptions) (watch.Interface, error)) {
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -197,7 +188,6 @@ func (u *UI) follow(ctx context.Context, source string, of runtime.Object, into 
 	r.RunWithContext(klog.NewContext(ctx, quiet))
 }
 
-// watchNodes follows the Nodes.
 func (u *UI) watchNodes(ctx context.Context) {
 	nodes := u.Reader.Nodes()
 	u.follow(ctx, nodesSource, &corev1.Node{}, store{
@@ -214,10 +204,9 @@ func (u *UI) watchNodes(ctx context.Context) {
 	}, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return nodes.List(ctx, o) }, nodes.Watch)
 }
 
-// trim returns a Node with only the fields that the pages show, to save memory. Most of a real Node
-// is images, managedFields and other annotations. trim keeps the entries of managedFields that show
-// who holds repairs. It drops the fields that a heartbeat changes, so that a heartbeat does not
-// count as a change.
+// trim keeps only the fields that the pages show, to save memory: most of a real Node is images,
+// managedFields and other annotations. It keeps the managedFields that show who holds repairs. It
+// drops what a heartbeat changes, so that a heartbeat does not count as a change.
 func trim(n *corev1.Node) *corev1.Node {
 	t := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: n.Name, UID: n.UID, Labels: n.Labels, CreationTimestamp: n.CreationTimestamp, DeletionTimestamp: n.DeletionTimestamp},
@@ -237,8 +226,7 @@ func trim(n *corev1.Node) *corev1.Node {
 	return t
 }
 
-// readLedger reads the ledger into u.fleet and returns it. If the ledger cannot be read, the field
-// Problem says why.
+// readLedger also stores the ledger in u.fleet. If it cannot be read, Problem says why.
 func (u *UI) readLedger(ctx context.Context) inspect.Ledger {
 	bounded, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
@@ -278,8 +266,8 @@ func (u *UI) watchLedger(ctx context.Context) {
 		})
 }
 
-// ask checks every few seconds that the API server answers, by reading the leader's Lease. A broken
-// watch may look like a quiet one for a long time.
+// ask reads the leader's Lease every few seconds. A broken watch may look like a quiet one for a
+// long time.
 func (u *UI) ask(ctx context.Context) {
 	for {
 		bounded, cancel := context.WithTimeout(ctx, askFor)
@@ -304,7 +292,6 @@ func (u *UI) ask(ctx context.Context) {
 	}
 }
 
-// namespace returns Drydock's namespace.
 func (u *UI) namespace() string {
 	return cmp.Or(u.Reader.Namespace, inspect.LedgerNamespace)
 }

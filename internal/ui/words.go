@@ -14,7 +14,6 @@ import (
 	"drydock.dev/drydock/internal/inspect"
 )
 
-// word is one action that a person may request on the page of a node.
 type word struct {
 	Name       string              `json:"name"`
 	Will       string              `json:"will"`
@@ -22,8 +21,7 @@ type word struct {
 	Parameters []actions.Parameter `json:"parameters,omitempty"`
 	// Allowed says which rights the user has for the action, and what grants them.
 	Allowed string `json:"allowed,omitempty"`
-	// Denied is the right that the user lacks. Refused is why the action makes no sense now. If both
-	// are empty, the page offers the action.
+	// Denied is the right that the user lacks. Refused is why the action makes no sense now.
 	Denied  string `json:"denied,omitempty"`
 	Refused string `json:"refused,omitempty"`
 }
@@ -31,8 +29,6 @@ type word struct {
 // Offered reports whether the page shows a button for the action.
 func (w word) Offered() bool { return w.Denied == "" && w.Refused == "" }
 
-// words returns all actions. Each one has the reasons why the user may not request it now, if there
-// are any.
 func (u *UI) words(ctx context.Context, n *corev1.Node, verbs bool) []word {
 	out := []word{}
 	for _, a := range actions.All() {
@@ -52,7 +48,6 @@ func (u *UI) words(ctx context.Context, n *corev1.Node, verbs bool) []word {
 	return out
 }
 
-// asked is the body of the page's request for an action.
 type asked struct {
 	Params actions.Params `json:"params"`
 	DryRun bool           `json:"dryRun"`
@@ -71,9 +66,8 @@ type Answer struct {
 	Click string `json:"click,omitempty"`
 }
 
-// word carries out an action that a person requests: POST /nodes/NAME/words/WORD. The page must
-// first send the same request with dryRun. The answer to the dry run has a number, which the write
-// must send.
+// word handles POST /nodes/NAME/words/WORD. The page must first send the same request with dryRun.
+// The answer has a number, which the write must send.
 func (u *UI) word(w http.ResponseWriter, r *http.Request) {
 	refuse := func(code int, title, why string) {
 		u.problem(w, r, code, title, u.Reader.Cluster.Says(why))
@@ -135,9 +129,8 @@ func (u *UI) word(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// asks runs the action, as a dry run if in.DryRun is set, and returns the result after the
-// cluster's name. tried is the Node and the repair of the earlier dry run. It is nil if this call
-// is the dry run.
+// asks runs the action, as a dry run if in.DryRun is set. tried is the Node and the repair of the
+// earlier dry run. It is nil if this call is the dry run.
 func (u *UI) asks(ctx context.Context, prepared *actions.Prepared, a *actions.Action, node string, in *asked, tried *actions.Subject) outcome {
 	problem := func(code int, why string, unknown bool) outcome {
 		return outcome{code, problem{plain(u.Reader.Cluster.Says(why)), unknown}}
@@ -158,8 +151,8 @@ func (u *UI) asks(ctx context.Context, prepared *actions.Prepared, a *actions.Ac
 	return outcome{http.StatusOK, answer}
 }
 
-// refusalOf returns the HTTP code for an error: the API server's own code, or else 409, because the
-// node is not in the state that the action needs.
+// refusalOf returns the API server's own code, or else 409, because the node is not in the state
+// that the action needs.
 func refusalOf(err error) int {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) && status.Status().Code >= http.StatusBadRequest {
@@ -168,8 +161,7 @@ func refusalOf(err error) int {
 	return http.StatusConflict
 }
 
-// command answers with the plugin's command for the same request, with the values of the form: GET
-// /nodes/NAME/words/WORD.
+// command handles GET /nodes/NAME/words/WORD: the plugin's command for the values of the form.
 func (u *UI) command(w http.ResponseWriter, r *http.Request) {
 	name, _, ok := nodeName(r)
 	a := actions.Named(r.PathValue("word"))
