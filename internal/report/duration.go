@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// Duration formats d to the second in the largest units, for example "2d3h", "6m12s" or "0s". All
-// durations in a report use this format.
+// Duration formats d to the second in the largest units, for example "2d3h", "6m12s" or "0s".
 func Duration(d time.Duration) string {
 	if d < 0 {
 		return "-" + Duration(-d)

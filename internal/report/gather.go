@@ -16,20 +16,18 @@ import (
 // ahead is how far in the future a recorded time may be, because clocks differ.
 const ahead = 2 * time.Minute
 
-// gathered is the input of a report, with what was read from its Nodes and its ledger.
 type gathered struct {
 	*Input
 	repairs []Repair
 	held    []heldNow
-	// unreadable has a sentence for each entry or record that is not counted, with the reason. full
-	// are the nodes whose history is full, so that older repairs may be missing.
+	// unreadable has a sentence for each entry or record that is not counted. full are the nodes whose
+	// history is full, so that older repairs may be missing.
 	unreadable, full []string
-	// collapsed is true if some repairs ended without a step, because something held them from their
-	// beginning to their end. The Node's history keeps only the last of these repairs for each alert.
+	// collapsed is true if something held repairs from beginning to end. The Node's history keeps only
+	// the last of these repairs for each alert.
 	collapsed bool
 }
 
-// heldNow is a hold in a record on a Node now.
 type heldNow struct {
 	policy string
 	reason remediations.Reason
@@ -62,7 +60,6 @@ func (g *gathered) cannot(format string, args ...any) {
 	g.unreadable = append(g.unreadable, fmt.Sprintf(format, args...))
 }
 
-// history adds the repairs from the Node's history that ended within the report's period.
 func (g *gathered) history(n Node) {
 	value := n.Annotations[remediations.HistoryKey]
 	if value == "" {
@@ -99,7 +96,6 @@ func (g *gathered) history(n Node) {
 	}
 }
 
-// fault returns why the report cannot count an entry of the history, or nil if it can.
 func (g *gathered) fault(e *remediations.Entry) error {
 	switch {
 	case e.Began.IsZero() || e.Ended.IsZero():
@@ -152,7 +148,6 @@ func target(name, pod, location string) string {
 	return name
 }
 
-// record adds the repair from the record in the Node's annotation with the key.
 func (g *gathered) record(n Node, key string) {
 	r, err := remediations.DecodeRecordOf(key, n.Annotations[key])
 	if err != nil {

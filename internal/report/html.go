@@ -11,7 +11,7 @@ import (
 //go:embed page.html
 var pageSource string
 
-// pageTemplate is the page's template. All its input is text, which html/template escapes.
+// pageTemplate gets only text, which html/template escapes.
 var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 	"plain": plain, "cell": cell, "stamp": Stamp,
 	"band":  func(m Mark) bool { return m == MarkGap || m == MarkStop },
@@ -23,7 +23,7 @@ var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 
 const trackHeight = 20
 
-// shapes are SVG paths of the marks, drawn around the point 0,0.
+// shapes are SVG paths around the point 0,0.
 var shapes = map[Mark]string{
 	MarkGood:    "M-5.5 0a5.5 5.5 0 1 0 11 0a5.5 5.5 0 1 0-11 0Z",
 	MarkSelf:    "M-5 0a5 5 0 1 0 10 0a5 5 0 1 0-10 0Z",
@@ -35,8 +35,7 @@ var shapes = map[Mark]string{
 	MarkOngoing: "M-4-5.5L6 0L-4 5.5Z",
 }
 
-// HTML prints the page as one file that needs no other files: it has no scripts, and no fonts or
-// pictures from elsewhere.
+// HTML prints the page as one file: it has no scripts, and no fonts or pictures from elsewhere.
 func (p *Page) HTML(out io.Writer) error {
 	type section struct {
 		*Section

@@ -9,8 +9,7 @@ import (
 // Input is all data for a report.
 type Input struct {
 	From, To time.Time
-	// Of is a phrase that says which nodes the report covers. It is empty if the report covers all
-	// nodes.
+	// Of is a phrase that says which nodes the report covers. It is empty for all nodes.
 	Of    string
 	Nodes []Node
 	// Ledger is nil if it could not be read. LedgerProblem says why.

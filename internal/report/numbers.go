@@ -98,13 +98,12 @@ func count(is bool) int {
 	return 0
 }
 
-// atOnce returns the largest number of periods that overlap at one moment. Two periods do not
-// overlap if one ends when the other begins.
+// atOnce returns the largest number of periods at one moment. Two periods do not overlap if one
+// ends when the other begins.
 func atOnce(periods []Period) int {
 	type edge struct {
 		at time.Time
-		// rank orders edges at the same moment: first ends, then beginnings, then the ends of periods
-		// without a length.
+		// rank orders edges at the same moment: ends, beginnings, then ends of periods without a length.
 		rank, by int
 	}
 	var edges []edge
@@ -124,7 +123,7 @@ func atOnce(periods []Period) int {
 	return most
 }
 
-// within cuts a period to the report's period. It returns false if nothing is left.
+// within cuts p to the report's period. It returns false if nothing is left.
 func (g *gathered) within(p Period) (Period, bool) {
 	if p.From.Before(g.From) {
 		p.From = g.From
@@ -148,9 +147,8 @@ func (g *gathered) blind() []Period {
 	return out
 }
 
-// holds returns the holds that Prometheus measured. Without Prometheus, or in a report about some
-// nodes, it returns the current holds from the records: Prometheus has only the holds of the whole
-// fleet.
+// holds returns what Prometheus measured. Without Prometheus, or in a report about some nodes, it
+// returns the current holds from the records: Prometheus has only the holds of the whole fleet.
 func (g *gathered) holds() []Hold {
 	out := []Hold{}
 	if g.Series != nil && g.Of == "" {
@@ -194,9 +192,8 @@ func (g *gathered) holds() []Hold {
 	return out
 }
 
-// breakers returns the breakers that were open in the report's period, according to Prometheus. It
-// also returns breakers that are not closed now according to the ledger, if Prometheus shows no
-// opening of them.
+// breakers returns openings from Prometheus, and breakers that are not closed now according to the
+// ledger.
 func (g *gathered) breakers() []Breaker {
 	out := []Breaker{}
 	states, open := map[string]ledger.Breaker{}, map[string][]Sample{}
@@ -257,11 +254,8 @@ func (g *gathered) measured() *Measured {
 	return m
 }
 
-// mostNamed is the limit of nodes that one sentence names.
 const mostNamed = 10
 
-// unsaid returns one sentence for each thing that the report's numbers do not include, with the
-// reason.
 func (g *gathered) unsaid(r *Report) []string {
 	out := slices.Clone(g.unreadable)
 	if g.LedgerProblem != "" {

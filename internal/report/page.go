@@ -14,19 +14,17 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// Page is one report for people. [Page.Text] prints it as text, and [Page.HTML] as an HTML file.
-// Any user of the cluster may have written its strings. So both functions remove control
-// characters, and HTML also escapes the strings.
+// Page is one report for people. Any user of the cluster may have written its strings. So
+// [Page.Text] and [Page.HTML] remove control characters, and HTML also escapes the strings.
 type Page struct {
 	Title string
 	// From and To are the report's period. Made is when the report was made.
 	From, To, Made time.Time
 	// Summary is a few sentences for readers who read nothing else.
-	Summary string
-	// Figures are the few most important numbers.
+	Summary  string
 	Figures  []Figure
 	Sections []Section
-	// Links lead to other pages, if a server shows this page. A file has no links.
+	// Links lead to other pages, if a server shows this page. A file has none.
 	Links []Link
 }
 
@@ -39,13 +37,11 @@ type Link struct {
 // Figure is one important number, for example "6m12s" with the name "median time to repair".
 type Figure struct{ Value, Name string }
 
-// Section is one part of the page: a title, a sentence, then a table, a timeline or a list. Parts
-// that are nil or empty are left out.
+// Section is one part of the page. Parts that are nil or empty are left out.
 type Section struct {
 	Title, Lead string
 	Table       *Table
-	// Timeline is drawn only in HTML. So one of the page's tables must have the same content for the
-	// text output.
+	// Timeline is drawn only in HTML. So a table must have the same content for the text output.
 	Timeline *Timeline
 	List     []string
 }
@@ -61,12 +57,10 @@ type Table struct {
 // Column is one column of a table.
 type Column struct {
 	Name string
-	// Number makes the cells right-aligned. Long says that the cells are sentences, which may wrap in
-	// HTML.
+	// Number aligns right. Long says that the cells are sentences, which may wrap in HTML.
 	Number, Long bool
 }
 
-// lean returns the table without columns whose cells are all empty.
 func (t *Table) lean() *Table {
 	if len(t.Rows) == 0 {
 		return t
@@ -84,13 +78,11 @@ func (t *Table) lean() *Table {
 	return out
 }
 
-// maxCell bounds one string of a page, in bytes.
+// maxCell is in bytes.
 const maxCell = 2 << 10
 
-// plain puts a string on one line, without control characters.
 func plain(s string) string { return text.Line(s, maxCell) }
 
-// cell returns a string as a table shows it: a dash if it is empty.
 func cell(s string) string {
 	if s = plain(s); s == "" {
 		return "-"

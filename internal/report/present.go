@@ -59,7 +59,6 @@ func (r *Report) nodesLead() string {
 	return lead
 }
 
-// some returns a number with its noun, in the plural if needed.
 func some(n int, noun string) string {
 	if n != 1 {
 		noun += "s"
@@ -69,7 +68,6 @@ func some(n int, noun string) string {
 
 func secondsOf(s int64) string { return Duration(time.Duration(s) * time.Second) }
 
-// took returns a time to repair as text, or "" for nil.
 func took(s *int64) string {
 	if s == nil {
 		return ""
@@ -77,7 +75,6 @@ func took(s *int64) string {
 	return secondsOf(*s)
 }
 
-// summary returns the page's Summary.
 func (r *Report) summary() string {
 	t := &r.Total
 	var out []string
@@ -129,8 +126,6 @@ func (r *Report) figures() []Figure {
 	}
 }
 
-// outcomes returns the outcomes of a group's repairs with their numbers, in the order of
-// remediations.Outcomes.
 func outcomes(g *Group) string {
 	var out []string
 	for _, o := range remediations.Outcomes {
@@ -141,7 +136,6 @@ func outcomes(g *Group) string {
 	return strings.Join(out, ", ")
 }
 
-// counts returns steps with their numbers, the most frequent first.
 func counts(of map[string]int) string {
 	names := slices.SortedFunc(maps.Keys(of), func(a, b string) int { return cmp.Or(cmp.Compare(of[b], of[a]), cmp.Compare(a, b)) })
 	for i, name := range names {
@@ -150,7 +144,7 @@ func counts(of map[string]int) string {
 	return strings.Join(names, ", ")
 }
 
-// none returns a number for a table, and "" for 0, so that other numbers stand out.
+// none returns "" for 0, so that other numbers stand out.
 func none(n int) string {
 	if n == 0 {
 		return ""
@@ -158,7 +152,6 @@ func none(n int) string {
 	return strconv.Itoa(n)
 }
 
-// numbers returns the table of groups, with a last row for the total unless it is nil.
 func numbers(of string, groups []Group, total *Group, empty string) *Table {
 	groups = slices.Clone(groups)
 	if total != nil && len(groups) > 1 {
@@ -225,7 +218,6 @@ func (r *Report) breakers() *Table {
 	return t
 }
 
-// state returns how a repair ended, or its current state, for a table.
 func (r *Repair) state() string {
 	switch {
 	case r.Outcome == remediations.OutcomeObserved && r.ByItself:
@@ -261,8 +253,6 @@ func (r *Report) table() *Table {
 	return t.lean()
 }
 
-// timeline returns the timeline: a lane for each node with a repair, and one for the fleet if
-// needed.
 func (r *Report) timeline() *Timeline {
 	t := &Timeline{From: r.From, To: r.To, Empty: "There was no repair in this time."}
 	var fleet []Span

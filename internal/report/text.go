@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 )
 
-// textWidth is the width at which sentences wrap. Tables are as wide as their cells.
 const textWidth = 100
 
 // Text prints the page for a terminal.
@@ -34,7 +33,6 @@ func (p *Page) Text(out io.Writer) error {
 	return nil
 }
 
-// period returns the page's period as text.
 func (p *Page) period() string {
 	return fmt.Sprintf("%s to %s (%s)", Stamp(p.From), Stamp(p.To), Duration(p.To.Sub(p.From)))
 }
@@ -67,7 +65,6 @@ func (s *Section) text(b *strings.Builder) {
 	}
 }
 
-// align prints rows in aligned columns.
 func align(b *strings.Builder, columns []Column, rows [][]string) {
 	widths := make([]int, len(columns))
 	for _, row := range rows {
@@ -89,8 +86,6 @@ func align(b *strings.Builder, columns []Column, rows [][]string) {
 	}
 }
 
-// wrap prints the text s in lines of limited width. The first line begins with lead. The other
-// lines are indented by the width of lead.
 func wrap(b *strings.Builder, lead, s string) {
 	line, empty := lead, true
 	for word := range strings.FieldsSeq(plain(s)) {

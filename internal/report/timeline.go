@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Timeline is a drawing of events over time, with a lane for each object. Each kind of span has its
-// own color, shape and word, so that people who do not see colors can read it.
+// Timeline is a drawing with a lane for each object. Each kind of span has its own color, shape and
+// word, so that people who do not see colors can read it.
 type Timeline struct {
 	From, To time.Time
 	Lanes    []Lane
@@ -58,15 +58,13 @@ const (
 // Marks has all marks, in the legend's order.
 var Marks = []Mark{MarkGood, MarkSelf, MarkBad, MarkAgain, MarkPerson, MarkOther, MarkWould, MarkOngoing, MarkGap, MarkStop}
 
-// Widths in the timeline are percentages of the timeline's width. The right margin leaves room for
-// the text after the last mark.
+// Widths are percentages of the timeline's width. The right margin leaves room for the text after
+// the last mark.
 const (
 	leftMargin, rightMargin = 0.8, 5.0
-	// roomBefore and roomBehind are the space beside a span for its mark and its reference.
-	roomBefore, roomBehind = 1.0, 3.4
+	roomBefore, roomBehind  = 1.0, 3.4
 )
 
-// drawn is a timeline with the positions that the page's template needs.
 type drawn struct {
 	Axis   []tick
 	Lanes  []drawnLane
@@ -132,7 +130,7 @@ func (t *Timeline) draw() *drawn {
 	return d
 }
 
-// place returns the horizontal position of a time, in hundredths of the width.
+// place returns hundredths of the width.
 func (t *Timeline) place(at time.Time) float64 {
 	whole := t.To.Sub(t.From)
 	if whole <= 0 {
@@ -144,12 +142,10 @@ func (t *Timeline) place(at time.Time) float64 {
 
 func percent(x float64) string { return fmt.Sprintf("%.3f%%", x) }
 
-// mostTicks is the limit of labels on the axis.
 const mostTicks = 8
 
 const day = 24 * time.Hour
 
-// axis returns the axis' labels, at round times.
 func (t *Timeline) axis() []tick {
 	whole := t.To.Sub(t.From)
 	if whole <= 0 {

@@ -66,7 +66,6 @@ func OfHTML(t testing.TB, page string) Said {
 	return out
 }
 
-// is reports whether the element has this class.
 func is(n *html.Node, class string) bool {
 	return slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == "class" && a.Val == class })
 }
