@@ -14,25 +14,23 @@ import (
 
 // Action is one kind of request that a person may make for a node, for example a pause.
 type Action struct {
-	// Name is the name of the command.
 	Name string
 	// Will is one sentence that says what the action does.
 	Will string
-	// Verb is the RBAC verb on the resource repairs.drydock.dev that the user needs in addition to
-	// the right to patch nodes. It is empty if the action needs no such verb.
+	// Verb is the RBAC verb on repairs.drydock.dev that the user needs besides the right to patch
+	// nodes. It may be empty.
 	Verb string
-	// Keys are the annotations that the action sets or removes.
 	Keys []string
 	// Parameters are the parameters that a caller may give.
 	Parameters []Parameter
 
-	// refuses returns why the action makes no sense for the Node, or nil if the action makes sense. A
-	// nil function means that the action always makes sense.
+	// refuses returns why the action makes no sense for the Node. A nil function means that it always
+	// makes sense.
 	refuses func(*corev1.Node) error
 	prepare func(given Params, now time.Time) (apply, error)
 }
 
-// Parameter is one parameter of an action: a flag of its command, or the command's argument.
+// Parameter is a flag of the action's command, or the command's argument.
 type Parameter struct {
 	Name string
 	// Ask is the question in the page's form. Example is an example of an answer.
@@ -40,7 +38,7 @@ type Parameter struct {
 	Required     bool
 	// Choices are the allowed values. If it is empty, any text is allowed.
 	Choices []string
-	// Argument reports whether the command takes the parameter by position, without a flag.
+	// Argument reports that the command takes the parameter by position.
 	Argument bool
 }
 
@@ -49,7 +47,7 @@ type Params map[string]string
 
 type apply func(ctx context.Context, w *Writer, node string) (said string, err error)
 
-// Prepared is an action whose parameters are valid. Its Apply carries the action out.
+// Prepared is an action whose parameters are valid.
 type Prepared struct {
 	action *Action
 	given  Params
@@ -118,18 +116,16 @@ func (a *Action) Command(node string, given Params) string {
 }
 
 const (
-	// MaxWhy bounds a reason, in bytes. A reason stands in Events and in tables. It must also leave
-	// room for Drydock's records: all annotations of a Node together may have 256 KiB.
+	// MaxWhy bounds a reason, in bytes. It must leave room for Drydock's records: all annotations of a
+	// Node together may have 256 KiB.
 	MaxWhy = 256
 	// maxText bounds every other text, in bytes.
 	maxText = 8 << 10
 )
 
-// plain puts a text on one line without control characters: text that others wrote on a Node must
-// not control the terminal.
+// plain removes control characters: text that others wrote on a Node must not control the terminal.
 func plain(s string) string { return text.Line(s, maxText) }
 
-// reason returns the value of --why as one line, or an error if it is too long.
 func reason(why string) (string, error) {
 	if why = plain(why); len(why) > MaxWhy {
 		return "", cli.Usagef("--why has %d bytes; the limit is %d", len(why), MaxWhy)

@@ -67,8 +67,8 @@ func cancellable(of inspect.Repair) error {
 	return nil
 }
 
-// about returns a function for Action.refuses. That function returns nil if at least one repair of
-// the Node passes the given check. Otherwise it returns the check's error.
+// about returns a function for Action.refuses. It refuses a Node unless may returns nil for at
+// least one of its repairs.
 func about(may func(inspect.Repair) error) func(*corev1.Node) error {
 	return func(n *corev1.Node) error {
 		_, err := open(n, may)
@@ -76,9 +76,9 @@ func about(may func(inspect.Repair) error) func(*corev1.Node) error {
 	}
 }
 
-// names returns a function for Action.prepare. The prepared action writes the ID of a repair into
-// the annotation key. The given check (may) returns an error for a repair that the action must not
-// change. The function said returns the sentence that the person reads after the write.
+// names returns a function for Action.prepare, which writes a repair's ID into the annotation key.
+// may returns an error for a repair that the action must not change. said returns the sentence that
+// the person reads after the write.
 func names(key, action, doing string, may func(inspect.Repair) error, said func(inspect.Repair) string) func(Params, time.Time) (apply, error) {
 	return func(given Params, _ time.Time) (apply, error) {
 		return func(ctx context.Context, w *Writer, node string) (string, error) {

@@ -60,8 +60,7 @@ func Pause() *Action {
 	}
 }
 
-// Resume is the action that ends a node's pause and its break-glass, the override that BreakGlass
-// sets.
+// Resume is the action that ends a node's pause and its break-glass.
 func Resume() *Action {
 	return &Action{
 		Name: "resume", Keys: []string{remediations.PauseKey, remediations.BreakGlassKey},
@@ -76,8 +75,6 @@ func Resume() *Action {
 	}
 }
 
-// ends returns what the action resume ends on the Node. ended are the names for the output. a has
-// the changes of annotations that end them.
 func ends(n *corev1.Node) (ended []string, a annotations) {
 	a = annotations{}
 	for _, k := range []struct{ key, name string }{{remediations.PauseKey, "the pause"}, {remediations.BreakGlassKey, "break-glass"}} {

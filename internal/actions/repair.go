@@ -43,8 +43,8 @@ func Repair() *Action {
 	}
 }
 
-// NodeRemediations returns the names of the remediations of nodes that a person may request. Steps
-// that only prepare another step are left out, because alone they repair nothing.
+// NodeRemediations returns the names of the remediations that a person may request for a node.
+// Steps that only prepare another step are left out, because alone they repair nothing.
 func NodeRemediations() []string {
 	return slices.DeleteFunc(remediations.Registry(nil).Names(), func(name string) bool {
 		r := remediations.Shipped()[name]
@@ -52,8 +52,7 @@ func NodeRemediations() []string {
 	})
 }
 
-// requestOf returns the value of the request's annotation. It does not check that the policy
-// exists: only Drydock knows its policies.
+// requestOf does not check that the policy exists: only Drydock knows its policies.
 func requestOf(with, policy string) (string, error) {
 	known, shipped := remediations.Shipped()[with]
 	switch {
@@ -71,9 +70,8 @@ func requestOf(with, policy string) (string, error) {
 	return "remediation/" + with, nil
 }
 
-// repairable returns why Drydock would refuse a request for a repair of this node, or nil if the
-// Node shows no reason. Drydock may still refuse the request for a reason that the Node does not
-// show.
+// repairable returns why Drydock would refuse a request. It may still refuse for a reason that the
+// Node does not show.
 func repairable(n *corev1.Node) error {
 	if v, ok := n.Annotations[remediations.RequestKey]; ok {
 		return fmt.Errorf("%s is already requested on %s, and Drydock has not answered yet; to withdraw the request: kubectl annotate node %s %s-", v, n.Name, n.Name, remediations.RequestKey)

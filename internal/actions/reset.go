@@ -19,8 +19,7 @@ import (
 	"drydock.dev/drydock/remediations/targets/node"
 )
 
-// Reset is the action that deletes exhausted repairs, once a person has fixed the node. An
-// exhausted repair has tried all its steps without success.
+// Reset is the action that deletes exhausted repairs, once a person has fixed the node.
 func Reset() *Action {
 	return &Action{
 		Name: "reset", Verb: admission.VerbFor(remediations.ResetKey), Keys: []string{remediations.ResetKey}, Parameters: []Parameter{id},
@@ -37,12 +36,11 @@ func Reset() *Action {
 	}
 }
 
-// resets are the annotations that a reset writes.
 var resets = annotations{remediations.ResetKey: "true"}
 
-// reset writes the reset annotation if the node has an exhausted repair or an unreadable record. If
-// id is not empty, one of the exhausted repairs must have this ID. If of is not empty, the reset
-// must start the policy of this name again.
+// reset needs an exhausted repair or an unreadable record. If id is not empty, one of the exhausted
+// repairs must have this ID. If of is not empty, the reset must start the policy of this name
+// again.
 func reset(ctx context.Context, w *Writer, node, id, of string) (string, error) {
 	var spent []inspect.Repair
 	err := w.writeAsRead(ctx, node, "resetting "+node, func(n *corev1.Node) (ruling, error) {
@@ -71,7 +69,6 @@ func reset(ctx context.Context, w *Writer, node, id, of string) (string, error) 
 	return forgets(spent), nil
 }
 
-// forgets returns a sentence that says what Drydock does after a reset of these exhausted repairs.
 func forgets(spent []inspect.Repair) string {
 	var what, policies []string
 	for _, r := range spent {
@@ -103,10 +100,9 @@ func forgets(spent []inspect.Repair) string {
 	return said + ". `kubectl drydock status` shows when this is done."
 }
 
-// resettable returns the exhausted repairs that a reset of the Node deletes. If a record is
-// unreadable and of is "", it returns no repairs and no error. If a reset would delete nothing, it
-// returns an error. If a reset would not start the policy named in of again, it also returns an
-// error.
+// resettable returns the exhausted repairs that a reset deletes. If a record is unreadable and of
+// is "", it returns none and no error. It returns an error if a reset would delete nothing, or not
+// start the policy named in of again.
 func resettable(n *corev1.Node, of string) ([]inspect.Repair, error) {
 	if remediations.ReadJournal(n).Malformed != nil && of == "" {
 		return nil, nil
@@ -131,8 +127,8 @@ func resettable(n *corev1.Node, of string) ([]inspect.Repair, error) {
 	return spent, nil
 }
 
-// resetBefore returns a clause with the exhausted repair of the Node that was reset last, or "" if
-// no repair was reset. A person who repeats a reset then sees that it was already done.
+// resetBefore returns the exhausted repair that was reset last, or "". A person who repeats a reset
+// then sees that it was already done.
 func resetBefore(n *corev1.Node) string {
 	for _, e := range remediations.ReadJournal(n).History {
 		if e.Reset && e.Outcome == remediations.OutcomeExhausted {
@@ -142,13 +138,12 @@ func resetBefore(n *corev1.Node) string {
 	return ""
 }
 
-// nothingToReset is the error for a Node that has neither an exhausted repair nor an unreadable
-// record. A reset may still change the ledger.
+// nothingToReset is for a Node with neither an exhausted repair nor an unreadable record. A reset
+// may still change the ledger.
 type nothingToReset struct{ error }
 
-// ResetNode resets the node. If the Node has nothing to reset, ResetNode looks in the ledger, where
-// a reset may also change something. For example, the ledger may expect more GPUs than the machine
-// has now.
+// ResetNode resets the node. If the Node has nothing to reset, a reset may still change the ledger.
+// For example, the ledger may expect more GPUs than the machine has now.
 func ResetNode(ctx context.Context, r *inspect.Reader, w *Writer, node string, given Params) (said string, err error) {
 	prepared, err := Reset().Prepare(given, r.Now())
 	if err != nil {
@@ -182,9 +177,8 @@ func ResetNode(ctx context.Context, r *inspect.Reader, w *Writer, node string, g
 	return w.saying(fmt.Sprintf("Reset requested on %s: %s. `kubectl drydock status` shows when this is done.", node, forgotten)), nil
 }
 
-// ResetPolicy starts a stopped policy again. It resets the first node, by name, that has an
-// exhausted repair of the policy. If there is none, it resets the first node whose reset starts the
-// policy again.
+// ResetPolicy starts a stopped policy again. It resets the first node, by name, with an exhausted
+// repair of the policy, or else the first whose reset starts the policy again.
 func ResetPolicy(ctx context.Context, r *inspect.Reader, w *Writer, policy string) (said string, err error) {
 	var nodes []*corev1.Node
 	if err := r.EachNode(ctx, metav1.ListOptions{}, func(n *corev1.Node) error { nodes = append(nodes, n); return nil }); err != nil {
@@ -222,8 +216,7 @@ func ResetPolicy(ctx context.Context, r *inspect.Reader, w *Writer, policy strin
 	return "", fmt.Errorf("policy %s is stopped, no node has an exhausted repair by it, and %s; choose a node that the policy repairs and that is not under repair, and run: kubectl annotate node NODE %s=true", policy, why, remediations.ResetKey)
 }
 
-// taker returns the first node whose reset starts the policy again, or nil if there is none. It
-// prefers a node whose reset starts no other policy.
+// taker prefers a node whose reset starts no other policy. It returns nil if no node fits.
 func taker(seen *inspect.Observation, nodes []*corev1.Node, policy string) (n *corev1.Node) {
 	for _, candidate := range nodes {
 		switch on := released(seen, candidate); {
@@ -237,9 +230,8 @@ func taker(seen *inspect.Observation, nodes []*corev1.Node, policy string) (n *c
 	return n
 }
 
-// released returns the stopped policies that a reset of the Node starts again, according to the
-// engine's decision about the Node. It returns no policies if the Node has an exhausted repair: the
-// reset would delete it, and the person did not name it.
+// released returns the stopped policies that a reset of the Node starts again. It returns none if
+// the Node has an exhausted repair: the reset would delete it, and the person did not name it.
 func released(seen *inspect.Observation, n *corev1.Node) []string {
 	if seen.State == nil {
 		return nil
@@ -253,8 +245,7 @@ func released(seen *inspect.Observation, n *corev1.Node) []string {
 	return ifReset(seen, n).Allow
 }
 
-// ifReset returns the engine's decision about the Node, as if the Node already had the reset
-// annotation.
+// ifReset returns the engine's decision as if the Node already had the reset annotation.
 func ifReset(seen *inspect.Observation, n *corev1.Node) lifecycle.Decision {
 	n = n.DeepCopy()
 	metav1.SetMetaDataAnnotation(&n.ObjectMeta, remediations.ResetKey, "true")
@@ -263,7 +254,7 @@ func ifReset(seen *inspect.Observation, n *corev1.Node) lifecycle.Decision {
 	return node.Decide(&state, seen.Now)
 }
 
-// release resets the named node to start the policy again. The reset deletes no repair.
+// release resets a node to start the policy again. The reset deletes no repair.
 func release(ctx context.Context, w *Writer, seen *inspect.Observation, name, policy string) (string, error) {
 	var on []string
 	err := w.writeAsRead(ctx, name, "resetting "+name, func(n *corev1.Node) (ruling, error) {

@@ -32,8 +32,8 @@ func (r Right) String() string {
 }
 
 // Rights returns the rights that the action needs on the node. An empty node means all nodes. If
-// verbs is true, the action also needs an RBAC verb on repairs.drydock.dev. The admission webhook
-// requires it unless the key webhook.rights is false.
+// verbs is true, that includes an RBAC verb on repairs.drydock.dev, which the admission webhook
+// requires unless webhook.rights is false.
 func (a *Action) Rights(ctx context.Context, reviews authorizationv1client.SelfSubjectAccessReviewsGetter, node string, verbs bool) ([]Right, error) {
 	needed := []authorizationv1.ResourceAttributes{{Resource: "nodes", Verb: "patch", Name: node}}
 	if verbs && a.Verb != "" {

@@ -17,8 +17,7 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// These are the time limits of a write. The caller waits longer than the API server may work, so
-// that the result reaches the caller.
+// The caller waits longer than the API server may work, so that the result reaches the caller.
 const (
 	// ServerWithin is how long the API server may work on a write.
 	ServerWithin = 30 * time.Second
@@ -33,9 +32,9 @@ type Unknown struct{ why string }
 
 func (e Unknown) Error() string { return e.why }
 
-// settle finds out the result of a write that failed with err. If the API server certainly did not
-// write, it returns err as a sentence. Otherwise it reads the Node. If the Node shows the change,
-// it returns the Node; if not, an Unknown.
+// settle finds out whether a write that failed with err was done. If the API server certainly did
+// not write, it returns err as a sentence. Otherwise it reads the Node, and returns an Unknown
+// unless the Node shows the change.
 func (w *Writer) settle(ctx context.Context, node, doing string, a annotations, err error) (*corev1.Node, error) {
 	if w.DryRun || Refused(err) {
 		return nil, inspect.Asking(err, doing, node)
@@ -55,8 +54,8 @@ func (w *Writer) settle(ctx context.Context, node, doing string, a annotations, 
 		inspect.Sentence(inspect.Asking(err, doing, node)), found, text.Duration(ServerWithin), node)}
 }
 
-// saying returns the sentence in said. If the API server's answer was lost, it adds that the Node
-// was read again and shows the change.
+// saying adds that the Node was read again and shows the change, if the API server's answer was
+// lost.
 func (w *Writer) saying(said string) string {
 	if !w.lost || said == "" {
 		return said
@@ -64,8 +63,6 @@ func (w *Writer) saying(said string) string {
 	return said + " The API server's answer was lost; the node was read again and shows the change."
 }
 
-// has reports whether the Node has these annotations. A nil value means that the Node must not have
-// the key.
 func has(n *corev1.Node, a annotations) bool {
 	for key, want := range a {
 		value, there := n.Annotations[key]

@@ -22,8 +22,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// FieldManager is the field manager of people's writes. It shows in managedFields, where it differs
-// from Drydock's own.
+// FieldManager shows people's writes in managedFields, where it differs from Drydock's own.
 const FieldManager = "kubectl-drydock"
 
 // Writer writes on Nodes with the rights of its client.
@@ -31,8 +30,8 @@ type Writer struct {
 	Client corev1client.NodesGetter
 	// DryRun makes the API server check rights and admission, and write nothing.
 	DryRun bool
-	// Tried identifies the Node and the repair of an earlier dry run, or is nil if there was no dry
-	// run. The action is refused if it is now about another Node or repair.
+	// Tried identifies the Node and the repair of an earlier dry run, or is nil. The action is refused
+	// if it is now about another Node or repair.
 	Tried *Subject
 	// Within bounds one request. Zero means AnswerWithin.
 	Within time.Duration
@@ -54,11 +53,10 @@ type Subject struct {
 // Of returns the subject of the last action that the Writer carried out.
 func (w *Writer) Of() Subject { return w.of }
 
-// annotations are annotations to write on a Node, by key. A nil value removes the key.
+// annotations are to be written on a Node. A nil value removes the key.
 type annotations map[string]any
 
-// write sets the annotations on the Node in one PATCH. doing names the action in errors, for
-// example "pausing n1".
+// write sends one PATCH. doing names the action in errors, for example "pausing n1".
 func (w *Writer) write(ctx context.Context, node, doing string, a annotations) (*corev1.Node, error) {
 	meta := map[string]any{"annotations": a}
 	if w.Tried != nil && w.Tried.UID != "" {
@@ -75,7 +73,6 @@ func (w *Writer) write(ctx context.Context, node, doing string, a annotations) (
 	return w.settle(ctx, node, doing, a, err)
 }
 
-// anotherUID reports whether the API server refused the patch because the Node has another UID.
 func anotherUID(err error) bool {
 	return (apierrors.IsInvalid(err) || apierrors.IsConflict(err)) && strings.Contains(strings.ToLower(err.Error()), "uid")
 }
@@ -99,8 +96,6 @@ func (w *Writer) Patch(ctx context.Context, node string, change map[string]any) 
 	return w.Client.Nodes().Patch(ctx, node, types.MergePatchType, text, o) //nolint:wrapcheck // callers add what the patch was for
 }
 
-// ruling is an action's decision about one version of a Node: what to write, and which repair the
-// action is about.
 type ruling struct {
 	annotations annotations
 	// about is the repair's ID, or the name of something else that the action ends. If the Node has
@@ -112,9 +107,8 @@ type ruling struct {
 // Attempts is how often a write is tried if the Node changes between the read and the write.
 const Attempts = 5
 
-// writeAsRead reads the Node, calls the function rule, and writes the annotations that rule
-// returns. If the Node has changed in the meantime, it reads the Node again and repeats this. It
-// returns an error if ruling.about has changed.
+// writeAsRead writes what rule returns for the Node. If the Node has changed in the meantime, it
+// reads again and repeats this. It returns an error if ruling.about has changed.
 func (w *Writer) writeAsRead(ctx context.Context, node, doing string, rule func(*corev1.Node) (ruling, error)) error {
 	var first ruling
 	for attempt := range Attempts {
@@ -155,8 +149,8 @@ func (w *Writer) writeAsRead(ctx context.Context, node, doing string, rule func(
 	return fmt.Errorf("nothing was written, because %s changed during each of %d attempts; try again", node, Attempts)
 }
 
-// repairsOn returns the repairs on the Node in the order of the command status: first the repair of
-// the node itself, then that of the mesh leader, then those of sidecars.
+// repairsOn returns first the repair of the node itself, then that of the mesh leader, then those
+// of sidecars.
 func repairsOn(n *corev1.Node) ([]inspect.Repair, error) {
 	if j := remediations.ReadJournal(n); j.Malformed != nil {
 		return nil, fmt.Errorf("a record on %s cannot be read (%w); to delete it: `kubectl drydock reset %s`", n.Name, j.Malformed, n.Name)
@@ -175,7 +169,6 @@ func repairsOn(n *corev1.Node) ([]inspect.Repair, error) {
 	return all, nil
 }
 
-// own reports whether the repair is of the node itself, and not of a sidecar or a mesh leader.
 func own(r inspect.Repair) bool {
 	return remediations.RepairPrefix+r.Target == remediations.NodeRepairKey
 }
@@ -186,8 +179,6 @@ func occupies(r inspect.Repair) bool {
 	return remediations.OccupyingKey(remediations.RepairPrefix + r.Target)
 }
 
-// open returns the repairs of the Node that pass the given check. The check returns an error for
-// the others. If no repair passes, open returns an error that says why.
 func open(n *corev1.Node, may func(inspect.Repair) error) ([]inspect.Repair, error) {
 	all, err := repairsOn(n)
 	switch {
@@ -202,10 +193,9 @@ func open(n *corev1.Node, may func(inspect.Repair) error) ([]inspect.Repair, err
 	return nil, may(all[0])
 }
 
-// meant returns the repair that the action is about. With an id, it is the repair with that ID.
-// Without an id, it prefers the repair that makes the admission webhook deny changes of the Node,
-// then one in flight. Then it prefers one that waits for approval. If several repairs are left, it
-// returns an error.
+// meant returns the repair that the action is about. Without an id, it prefers the repair that
+// makes the admission webhook deny changes of the Node. Then it prefers one in flight, then one
+// that waits for approval. If several are left, it returns an error.
 func meant(n *corev1.Node, action, id string, may func(inspect.Repair) error) (inspect.Repair, error) {
 	if id != "" {
 		return byID(n, id, may)
