@@ -13,7 +13,6 @@ import (
 
 // These are the errors of Bodies.Read.
 var (
-	// ErrTooLong means that the body is longer than allowed.
 	ErrTooLong = errors.New("the body is too long")
 	// ErrTooMuch means that the body has so many values that it would not fit into the memory for
 	// all decoded bodies.
@@ -27,15 +26,15 @@ const (
 	// slice. An entry of a map takes about 90 bytes. The largest decoded struct takes 112 bytes and
 	// counts as two values.
 	valueBytes = 128
-	// headBytes is how many bytes of each body are read without a reservation of memory. The limit of
-	// connections limits this memory. Nearly all bodies fit into it, so a few long and slow bodies do
-	// not delay the others.
+	// headBytes of each body are read without a reservation of memory. The limit of connections limits
+	// this memory. Nearly all bodies fit into it, so a few long and slow bodies do not delay the
+	// others.
 	headBytes = 128 << 10
 )
 
-// Bodies limits the memory of the JSON bodies of all requests to a server. It counts the bytes of
-// bodies that arrive, and the values of bodies that are decoded. The values must be counted,
-// because three bytes like `{},` can become hundreds when decoded.
+// Bodies limits the memory of the JSON bodies of all requests to a server: arriving bytes and
+// decoded values. The values must be counted, because three bytes like `{},` can become hundreds
+// when decoded.
 type Bodies struct {
 	longest           int64
 	patience          time.Duration
@@ -46,10 +45,9 @@ type Bodies struct {
 	arrives map[*http.Request]time.Time // long bodies that are arriving, with the time when each began
 }
 
-// NewBodies returns Bodies with memory for atOnce bodies of the length longest, or for more bodies
-// that are shorter. longest is the largest length of one body, in bytes. decoded is the memory for
-// all decoded bodies together. A request waits at most patience for memory to receive its body, and
-// then at most patience for memory to decode it.
+// NewBodies returns Bodies with memory for atOnce bodies of the length longest, in bytes, or for
+// more that are shorter. decoded is the memory for all decoded bodies. A request waits at most
+// patience to receive its body, and again to decode it.
 func NewBodies(longest int64, atOnce int, decoded int64, patience time.Duration) *Bodies {
 	return &Bodies{
 		longest: longest, patience: patience, weight: decoded,
@@ -58,9 +56,9 @@ func NewBodies(longest int64, atOnce int, decoded int64, patience time.Duration)
 	}
 }
 
-// Read returns a request's complete body. The body occupies its memory until release is called.
-// With an error, release is nil, and the body occupies no memory. With ErrTooLong and ErrTooMuch,
-// it also returns the first bytes of the body, at most headBytes.
+// Read returns a request's complete body, which occupies its memory until release is called. With
+// an error, release is nil. With ErrTooLong and ErrTooMuch, it also returns the first bytes of the
+// body, at most headBytes.
 func (b *Bodies) Read(w http.ResponseWriter, r *http.Request) (body []byte, release func(), err error) {
 	length := b.longest // the length is unknown
 	if r.ContentLength >= 0 {
@@ -87,7 +85,6 @@ func (b *Bodies) Read(w http.ResponseWriter, r *http.Request) (body []byte, rele
 	return b.weigh(r, whole, func() { b.arriving.Release(length) })
 }
 
-// readHead reads n bytes, or fewer and an error. Its buffer grows with the data.
 func readHead(from io.Reader, n int64) ([]byte, error) {
 	var head bytes.Buffer
 	_, err := io.CopyN(&head, from, n)
@@ -105,9 +102,8 @@ func errOf(err error) error {
 // room reserves memory for a body that is longer than headBytes. It returns false if no memory is
 // free within the duration b.patience.
 //
-// If other bodies use the memory, room finds the body that has been arriving for the longest time.
-// If that time is at least b.patience, room closes the body's connection. After its first close,
-// room waits for memory again, for at most b.patience.
+// If the body that has been arriving for the longest time has taken at least b.patience, room
+// closes its connection. After the first close, room waits again, for at most b.patience.
 func (b *Bodies) room(r *http.Request, n int64) bool {
 	cut := false
 	for end := time.Now().Add(b.patience); ; {
@@ -143,7 +139,6 @@ func (b *Bodies) slowest() (slowest *http.Request, since time.Time) {
 	return slowest, since
 }
 
-// cut closes the connection of a body that is still arriving.
 func (b *Bodies) cut(r *http.Request) {
 	b.mu.Lock()
 	_, arrives := b.arrives[r]
@@ -154,7 +149,6 @@ func (b *Bodies) cut(r *http.Request) {
 	}
 }
 
-// readRest reads the rest of the body after the head, and returns the whole body in one slice.
 func (b *Bodies) readRest(from io.Reader, r *http.Request, head []byte, length int64) ([]byte, error) {
 	b.mu.Lock()
 	b.arrives[r] = time.Now()
@@ -181,8 +175,7 @@ func (b *Bodies) readRest(from io.Reader, r *http.Request, head []byte, length i
 	return whole, err
 }
 
-// weigh reserves memory for the decoded body. letGo releases the memory that was reserved for the
-// arriving body.
+// weigh reserves memory for the decoded body. letGo releases that of the arriving body.
 func (b *Bodies) weigh(r *http.Request, body []byte, letGo func()) ([]byte, func(), error) {
 	weight := valueBytes * values(body)
 	if weight > b.weight {
@@ -199,8 +192,8 @@ func (b *Bodies) weigh(r *http.Request, body []byte, letGo func()) ([]byte, func
 	}, nil
 }
 
-// values returns an upper bound of the number of values in the JSON text. A string counts as one
-// value, whatever it contains. A text with an unclosed string is not JSON, so it is never decoded.
+// values returns an upper bound. A string counts as one value, whatever it contains. A text with an
+// unclosed string is not JSON, so it is never decoded.
 func values(body []byte) int64 {
 	n := int64(1)
 	for i := 0; i < len(body); i++ {

@@ -16,21 +16,20 @@ import (
 )
 
 // TLSFiles has the paths of PEM files, which are read again when they change. In the middle of a
-// rotation, new files may not fit together. The server then logs an error and continues with the
-// last valid files.
+// rotation, they may not fit together. The server then logs an error and continues with the last
+// valid files.
 type TLSFiles struct {
 	// CertFile has the server's certificate with its chain. KeyFile has its private key.
 	CertFile, KeyFile string
 	// ClientCAFile has the certificate authorities of the clients. If it is not empty, every client
-	// needs a certificate that one of these authorities has signed.
+	// needs a certificate that one of them has signed.
 	ClientCAFile string
 }
 
 // MaxPEM is the largest size of each file. A bundle of authorities has a few hundred KiB.
 const MaxPEM = 1 << 20
 
-// Certificates reads the TLS files again at each handshake, and makes the server's TLS
-// configuration from them.
+// Certificates reads the TLS files again at each handshake.
 type Certificates struct {
 	name  string
 	files TLSFiles
@@ -47,8 +46,8 @@ func NewCertificates(name string, files TLSFiles) (*Certificates, error) {
 	return NewCertificatesUntil(name, files, nil)
 }
 
-// NewCertificatesUntil is like NewCertificates, but CertFile need not exist yet. While it does not
-// exist, the server uses the certificate and the key that the given function returns.
+// NewCertificatesUntil is like NewCertificates, but CertFile need not exist yet. Until then, the
+// server uses the certificate and the key of the given function.
 func NewCertificatesUntil(name string, files TLSFiles, until func() (cert, key []byte)) (*Certificates, error) {
 	c := &Certificates{name: name, files: files, until: until}
 	if err := c.reload(); err != nil {
@@ -76,10 +75,9 @@ func (c *Certificates) current(log logr.Logger) *tls.Config {
 	return c.config
 }
 
-// reload reads the files, and makes a new TLS configuration if the content of a file has changed.
-// It compares contents and not file times, because a mounted Secret is updated by a symbolic link.
-// Without a change, it keeps the configuration and its keys for session tickets. A new client CA
-// makes old sessions invalid.
+// reload compares contents and not file times, because a mounted Secret is updated by a symbolic
+// link. Without a change, it keeps the configuration and its keys for session tickets. A new client
+// CA makes old sessions invalid.
 func (c *Certificates) reload() error {
 	var contents [3][]byte
 	paths := []string{c.files.CertFile, c.files.KeyFile, c.files.ClientCAFile}

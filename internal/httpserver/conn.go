@@ -10,18 +10,17 @@ import (
 	"time"
 )
 
-// phase is the state of an open connection. If all connections are in use and a new one arrives,
-// the server may close any connection except one in the phase working.
+// phase is the state of an open connection. If all are in use and a new one arrives, the server may
+// close any connection except one in the phase working.
 type phase int
 
 const (
-	// waiting means that the client has not sent the complete header or body, or the server has
-	// just answered.
+	// waiting means that the header or the body is incomplete, or the server has just answered.
 	waiting phase = iota
 	// working means that the handler has received all data that it reads, and has not answered yet.
 	working
-	// refused means that the handler has answered, and the client is still sending the body, which
-	// is not needed.
+	// refused means that the handler has answered, and the client still sends a body that is not
+	// needed.
 	refused
 )
 
@@ -29,7 +28,7 @@ const (
 // earlier, the client would get a connection reset instead of the answer.
 const lingers = 500 * time.Millisecond
 
-// conn is an open connection. The server's lock guards phase and since.
+// The server's lock guards phase and since.
 type conn struct {
 	net.Conn
 	server *Server
@@ -47,8 +46,8 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// SetReadDeadline sets the read deadline. A deadline after the connection's maximum age is set to
-// that age. net/http sets a zero time, which means no deadline, while a handler works.
+// SetReadDeadline limits the deadline to the connection's maximum age. net/http sets a zero time,
+// which means no deadline, while a handler works.
 func (c *conn) SetReadDeadline(t time.Time) error {
 	if end := c.born.Add(c.server.limits.Age); t.After(end) {
 		t = end
@@ -63,7 +62,7 @@ func (c *conn) enter(p phase, since time.Time) {
 	c.server.signal()
 }
 
-// body is a request's body. While a handler reads it, the connection is in the phase waiting.
+// body puts the connection in the phase waiting while a handler reads it.
 type body struct {
 	io.ReadCloser
 	conn  *conn
@@ -85,15 +84,13 @@ func withConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, ownConn(c))
 }
 
-// connOf returns the connection of a request. It returns nil if no listener of Server.Limit
-// accepted the connection.
+// connOf returns nil if no listener of Server.Limit accepted the connection.
 func connOf(r *http.Request) *conn {
 	c, _ := r.Context().Value(connKey{}).(*conn)
 	return c
 }
 
-// ownConn returns the connection below TLS. It returns nil if no listener of Server.Limit accepted
-// the connection.
+// ownConn looks below TLS. It returns nil if no listener of Server.Limit accepted the connection.
 func ownConn(c net.Conn) *conn {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()
@@ -102,8 +99,8 @@ func ownConn(c net.Conn) *conn {
 	return own
 }
 
-// listener keeps at most Limits.Connections connections open for the server. One further accepted
-// connection waits until another one is closed.
+// listener keeps at most Limits.Connections open. One further accepted connection waits until
+// another one is closed.
 type listener struct {
 	net.Listener
 	server *Server
@@ -140,10 +137,9 @@ func (s *Server) signal() {
 	}
 }
 
-// makeRoom waits until the server may have another connection. If the server is full, makeRoom
-// closes a connection in the phase refused. Without such a connection, it closes the one that has
-// waited longest for its client, but not before Limits.Patience. It returns false if the listener
-// was closed.
+// makeRoom closes a connection in the phase refused if the server is full. Without one, it closes
+// the connection that has waited longest for its client, but not before Limits.Patience. It returns
+// false if the listener was closed.
 //
 // The limit matters in a storm of alerts: Alertmanager then opens thousands of connections without
 // requests.
@@ -171,8 +167,8 @@ func (s *Server) makeRoom(closed <-chan struct{}) bool {
 	}
 }
 
-// idlest returns the connection that the server must close next, and how long that connection may
-// still stay open. full is false if the server may have another connection.
+// idlest returns the connection that must be closed next, and how long it may still stay open. full
+// is false if there is room for another one.
 func (s *Server) idlest() (idlest *conn, left time.Duration, full bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

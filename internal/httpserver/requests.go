@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Places limits how many requests the handlers process at the same time. A request takes a place
-// only when it has arrived completely.
+// Places limits how many requests are processed at the same time. A request takes a place only when
+// it has arrived completely.
 type Places struct {
 	free     *semaphore.Weighted
 	places   int
@@ -23,9 +23,8 @@ func NewPlaces(places int, patience time.Duration) *Places {
 	return &Places{free: semaphore.NewWeighted(int64(places)), places: places, patience: patience}
 }
 
-// Serve takes a place and runs work. If no place is free within patience, it answers 503. The
-// answer has no Retry-After, because a client that waited for that time would miss its own
-// deadline.
+// Serve runs work, or answers 503 if no place is free within patience. The answer has no
+// Retry-After, because a client that waited for that time would miss its own deadline.
 func (p *Places) Serve(w http.ResponseWriter, r *http.Request, work func()) {
 	if !take(r.Context(), p.free, 1, p.patience) {
 		http.Error(w, fmt.Sprintf("%d requests are already in progress; try again later", p.places), http.StatusServiceUnavailable)
@@ -35,8 +34,8 @@ func (p *Places) Serve(w http.ResponseWriter, r *http.Request, work func()) {
 	work()
 }
 
-// Requests returns a handler for requests without a body. The parameter places limits how many
-// requests next handles at the same time. A further request waits at most patience.
+// Requests returns a handler for requests without a body. places limits how many next handles at
+// the same time. A further request waits at most patience.
 func Requests(next http.Handler, places int, patience time.Duration) http.Handler {
 	p := NewPlaces(places, patience)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -18,21 +18,20 @@ import (
 type Limits struct {
 	// Connections is the largest number of open connections.
 	Connections int
-	// Kept is how many connections stay open for another request. If more connections are open, a
-	// connection is closed after its answer.
+	// Kept is how many connections stay open for another request. Further ones are closed after an
+	// answer.
 	Kept int
-	// Patience is how long a connection without a complete request may stay open while a new
-	// connection waits.
+	// Patience is how long a connection without a complete request may keep a new one waiting.
 	Patience time.Duration
 	// Age is how long a connection may be used. The server checks client certificates only at the
-	// start of a connection. So it accepts a certificate for up to Age after the certificate's
-	// authority was removed. The default is one minute.
+	// start of a connection. So it accepts a certificate for up to Age after its authority was
+	// removed. The default is one minute.
 	Age time.Duration
 	// Bodies allows requests with a body. Otherwise they are refused.
 	Bodies bool
-	// Header limits the time for a request's header. Read limits the time for header and body.
-	// Write limits the time from the end of the header to the end of the answer. Idle limits the
-	// time between two requests on a connection.
+	// Header and Read limit the time for a request's header, and for header and body. Write limits the
+	// time from the end of the header to the end of the answer. Idle limits the time between two
+	// requests.
 	Header, Read, Write, Idle time.Duration
 	// HeaderBytes is the largest header of a request, in bytes.
 	HeaderBytes int
@@ -40,7 +39,7 @@ type Limits struct {
 
 // Server is an http.Server with Limits.
 type Server struct {
-	// HTTP is the underlying server. It must use a listener that the method Listen or Limit returned.
+	// HTTP must use a listener that the method Listen or Limit returned.
 	HTTP   *http.Server
 	limits Limits
 	name   string
@@ -50,7 +49,7 @@ type Server struct {
 	changed chan struct{} // a connection was closed, or its phase changed
 }
 
-// defaultAge is the default of Limits.Age. One handshake per minute costs almost nothing.
+// One handshake per minute costs almost nothing.
 const defaultAge = time.Minute
 
 // New returns a server that does not listen yet. name is its name in errors, for example "the
@@ -81,8 +80,7 @@ func New(name string, handler http.Handler, l Limits, log logr.Logger) *Server {
 	return s
 }
 
-// Listen opens a TCP port, and limits its connections. If certificates is not nil, the port uses
-// TLS.
+// Listen opens a TCP port, and limits its connections. If certificates is not nil, it uses TLS.
 func (s *Server) Listen(ctx context.Context, address string, certificates *tls.Config) (net.Listener, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
@@ -101,9 +99,8 @@ func (s *Server) Limit(l net.Listener, certificates *tls.Config) net.Listener {
 	return tls.NewListener(limited, certificates)
 }
 
-// Serve serves until ctx ends, and then lets requests in progress finish within grace. If requests
-// are still in progress after grace, it calls the function cutOff and closes their connections. It
-// returns an error only if the port was lost.
+// Serve serves until ctx ends. Requests in progress may finish within grace. After that, it calls
+// cutOff and closes their connections. It returns an error only if the port was lost.
 func (s *Server) Serve(ctx context.Context, l net.Listener, grace time.Duration, cutOff func()) error {
 	// Requests in progress continue for grace after ctx has ended.
 	s.HTTP.BaseContext = func(net.Listener) context.Context { return context.WithoutCancel(ctx) }
@@ -130,9 +127,8 @@ func (s *Server) Open() int {
 	return len(s.open)
 }
 
-// track wraps the handler next, and records the phase of each request's connection. It closes the
-// connection after the answer if more than Limits.Kept are open. It also does so if the connection
-// is older than half of Limits.Age.
+// track records the phase of each request's connection. It closes the connection after the answer
+// if more than Limits.Kept are open, or if it is older than half of Limits.Age.
 func (s *Server) track(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := connOf(r)
@@ -153,9 +149,9 @@ func (s *Server) track(next http.Handler) http.Handler {
 	})
 }
 
-// withBody handles a request with a body. If the handler does not read the whole body, net/http
-// reads the rest before it sends the answer. withBody limits the time of that read to lingers. It
-// also sets the phase refused, so that the server closes this connection first if it needs room.
+// withBody limits how long net/http reads a body that the handler has not read, before the answer
+// is sent. It also sets the phase refused, so that the server closes this connection first if it
+// needs room.
 func (s *Server) withBody(next http.Handler, c *conn, w http.ResponseWriter, r *http.Request, now time.Time) {
 	b := &body{ReadCloser: r.Body, conn: c, began: now}
 	c.enter(working, now)
