@@ -22,35 +22,33 @@ import (
 type Options struct {
 	// Of is the name of the system in errors, for example "Alertmanager".
 	Of string
-	// URLs are the http or https URLs, with the path prefix if the system has one. Credentials in a
-	// URL are used as basic authentication.
+	// URLs are http or https URLs, with the path prefix if there is one. Credentials in a URL are used
+	// as basic authentication.
 	URLs []string
-	// HTTP configures authentication, TLS and the proxy. Redirects are never followed, even if HTTP
-	// allows them. With a proxy, each URL is one replica, because the proxy resolves the name.
+	// HTTP configures authentication, TLS and the proxy. Redirects are never followed. With a proxy,
+	// each URL is one replica, because the proxy resolves the name.
 	HTTP config.HTTPClientConfig
 	// Most is the largest number of URLs, and of addresses for each host name.
 	Most int
-	// Timeout is the time limit that the caller sets in the context of each request. It also limits a
-	// dial.
+	// Timeout is what the caller sets in the context of each request. It also limits a dial.
 	Timeout time.Duration
 	// Idle is how long an idle connection stays open. Zero means the library's default.
 	Idle time.Duration
 	// Lookup returns the addresses of a host name. It must return when its context ends. If it is nil,
-	// net.DefaultResolver is used. Tests replace it.
+	// net.DefaultResolver is used.
 	Lookup func(ctx context.Context, host string) ([]string, error)
-	// Judge returns an error if an answer must be refused. It also limits the size of the body of an
-	// accepted answer.
+	// Judge returns an error if an answer must be refused. It also limits the body of an accepted
+	// answer.
 	Judge func(*http.Request, *http.Response) error
 }
 
 // Endpoint is one URL. Its host name may have several replicas.
 type Endpoint struct {
 	options Options
-	// url is the normalised URL, so that two spellings of one URL are equal. It has no credentials,
-	// its host is in lower case with a port, and its path does not end in a slash.
+	// url has no credentials, its host is in lower case with a port, and its path does not end in a
+	// slash. So two spellings of one URL are equal.
 	url url.URL
-	// asGiven makes requests use the host name and not one of its addresses, because a proxy resolves
-	// the name.
+	// asGiven makes requests use the host name, because a proxy resolves it.
 	asGiven bool
 }
 
@@ -93,8 +91,7 @@ func New(o Options) ([]*Endpoint, error) {
 	return endpoints, nil
 }
 
-// newEndpoint reads one URL. If the URL cannot be parsed, the error does not quote it, because it
-// may contain a password.
+// newEndpoint does not quote a URL that cannot be parsed, because it may contain a password.
 func newEndpoint(raw string, o Options) (*Endpoint, error) {
 	u, err := url.Parse(raw)
 	switch {
@@ -124,7 +121,7 @@ func newEndpoint(raw string, o Options) (*Endpoint, error) {
 	return e, nil
 }
 
-// throughProxy reports whether requests use a proxy. The proxy then resolves the name.
+// throughProxy reports whether a proxy resolves the name.
 func (e *Endpoint) throughProxy() bool {
 	proxy := e.options.HTTP.Proxy()
 	if proxy == nil {
@@ -143,8 +140,7 @@ func (e *Endpoint) URL() *url.URL {
 // String returns the URL as text.
 func (e *Endpoint) String() string { return e.url.String() }
 
-// Name returns the name of the replica for people: the URL and the replica's address. With a proxy,
-// it returns only the URL.
+// Name returns the URL and the replica's address, for people. With a proxy, it is only the URL.
 func (e *Endpoint) Name(address string) string {
 	if e.asGiven {
 		return e.String()
@@ -159,8 +155,8 @@ func (e *Endpoint) At(address string) string {
 	return u.String()
 }
 
-// Addresses returns the addresses of the host name, sorted and without duplicates. A name without
-// an address is an error: otherwise "no replica" would look like "no alerts".
+// Addresses returns sorted addresses without duplicates. A name without an address is an error:
+// otherwise "no replica" would look like "no alerts".
 func (e *Endpoint) Addresses(ctx context.Context) ([]string, error) {
 	host := e.url.Hostname()
 	if e.asGiven {

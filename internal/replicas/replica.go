@@ -20,13 +20,13 @@ type Replica struct {
 	// Client sends requests for the endpoint's URL to this address.
 	Client   *http.Client
 	endpoint *Endpoint
-	// secrets are Drydock's credentials, which Explain removes from errors.
+	// secrets are credentials that Explain removes from errors.
 	secrets *redact.Keyring
 }
 
-// Replica returns the replica at this address. It reads the files that the HTTP configuration
-// names. Only the dialler uses the address. The URL of a request keeps the host name, so that the
-// Host header and the name in TLS are correct. With a proxy, the address is not used at all.
+// Replica returns the replica at this address. Only the dialler uses the address: a request's URL
+// keeps the host name, so that the Host header and the name in TLS are correct. With a proxy, the
+// address is not used at all.
 func (e *Endpoint) Replica(address string) (*Replica, error) {
 	o := e.options
 	// net/http continues to dial after a request's context has ended. Without a limit here, each
@@ -50,9 +50,8 @@ func (e *Endpoint) Replica(address string) (*Replica, error) {
 	return &Replica{endpoint: e, secrets: secrets, Client: &http.Client{Transport: guard{next: rt, secrets: secrets, judge: o.Judge}}}, nil
 }
 
-// Explain returns the error of a request in a form for people. It names a timeout as such, and
-// removes Drydock's credentials and the request's URL, because the caller's message already names
-// the replica. It also limits the length of a text from the replica. ctx is the request's context.
+// Explain returns the error of a request for people. It names a timeout as such, removes Drydock's
+// credentials and the URL, and limits a text from the replica. ctx is the request's context.
 func (r *Replica) Explain(ctx context.Context, err error) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		// After a timeout, net/http sometimes reports only a closed connection.
