@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// entry is a file in an archive. If link is set, it is a symbolic link to that path.
+// entry is a symbolic link to the path in link, if link is set.
 type entry struct {
 	name, link string
 	data       []byte
 	mode       int64
 }
 
-// archives packs the binaries. The plugin gets an archive for each platform, with a link under the
-// name that kubectl runs for completion. The other programs share one archive for each platform.
+// archives gives the plugin an archive for each platform, with a link under the name that kubectl
+// runs for completion. The other programs share one archive for each platform.
 func (r *release) archives(context.Context) error {
 	license, err := os.ReadFile(filepath.Join(r.root, "LICENSE"))
 	if err != nil {
@@ -55,7 +55,6 @@ func (r *release) archives(context.Context) error {
 	return nil
 }
 
-// archive returns the file name of the binary's archive.
 func (r *release) archive(b binary) string {
 	ending := ".tar.gz"
 	if b.platform.os == "windows" {

@@ -10,8 +10,7 @@ import (
 	"helm.sh/helm/v4/pkg/chart/v2/util"
 )
 
-// chart packs the chart with the release's version, like `helm package` but without the current
-// time.
+// chart works like `helm package` but without the current time.
 func (r *release) chart(context.Context) error {
 	c, err := loader.LoadDir(filepath.Join(r.root, "charts", "drydock"))
 	if err != nil {

@@ -18,8 +18,7 @@ import (
 )
 
 // image makes the same image as the Dockerfile, for each architecture, as an OCI layout with one
-// index. It contains only Drydock, the agent and the certificate authorities, and runs as user
-// 65532.
+// index.
 func (r *release) image(context.Context) error {
 	authorities, err := os.ReadFile(r.authorities)
 	if err != nil {

@@ -22,26 +22,20 @@ import (
 	"time"
 )
 
-// release is the release in progress.
 type release struct {
-	// root is the folder of the checkout. out is the folder for the release, version its tag, and url
-	// the future address of its files.
+	// out is the folder for the release, version its tag, and url the future address of its files.
 	root, out, version, url string
 	commit                  string
-	// at is the commit's time. Every file in the release gets this time.
+	// at is the commit's time. Every file in the release gets it.
 	at time.Time
-	// platforms are the platforms of the plugin. The other programs are built only for the Linux
-	// platforms among them.
-	platforms []platform
-	// authorities is the file with the public certificate authorities for the image.
+	// platforms are the plugin's. The other programs are built only for Linux.
+	platforms   []platform
 	authorities string
-	// builder is the URI of the builder. key signs the release. If it is nil, the release is not
-	// signed.
+	// builder is a URI. Without a key, the release is not signed.
 	builder string
 	key     ed25519.PrivateKey
 
-	built []binary
-	// statement is the provenance as JSON. The method sign signs it.
+	built     []binary
 	statement []byte
 }
 
@@ -110,8 +104,7 @@ func run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// find reads the commit of the checkout. It refuses a commit without the version's tag, unless
-// untagged is set.
+// find refuses a commit without the version's tag, unless untagged is set.
 func (r *release) find(ctx context.Context, untagged bool) error {
 	var err error
 	if r.root, err = filepath.Abs(r.root); err != nil {
@@ -157,14 +150,12 @@ func (r *release) git(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// binary is one program built for one platform.
 type binary struct {
 	program  string
 	platform platform
 	file     string
 }
 
-// binaries builds each program, with the flags of `make build`.
 func (r *release) binaries(ctx context.Context) error {
 	for _, p := range r.platforms {
 		for _, program := range []string{"kubectl-drydock", "drydock", "drydock-agent", "drydock-backtest"} {
@@ -202,5 +193,4 @@ func (r *release) of(program string) (out []binary) {
 	return out
 }
 
-// path returns the path of a file in the release.
 func (r *release) path(name string) string { return filepath.Join(r.out, name) }

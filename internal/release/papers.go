@@ -18,8 +18,7 @@ import (
 
 type m = map[string]any
 
-// materials writes the bill of materials in SPDX: the Go modules in each binary, as Go recorded
-// them.
+// materials writes the bill of materials in SPDX: the Go modules in each binary.
 func (r *release) materials(context.Context) error {
 	packages, relations := map[string]m{}, []m{}
 	for _, b := range r.built {
@@ -66,7 +65,7 @@ func (r *release) materials(context.Context) error {
 	return os.WriteFile(r.path("drydock_"+r.version+".spdx.json"), append(text, '\n'), 0o644)
 }
 
-// spdxID returns an identifier with only the characters that SPDX allows.
+// spdxID keeps only the characters that SPDX allows.
 func spdxID(parts ...string) string {
 	return "SPDXRef-" + strings.Map(func(c rune) rune {
 		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '-' {
@@ -103,8 +102,7 @@ func (r *release) krew(context.Context) error {
 	return os.WriteFile(r.path("krew.yaml"), text, 0o644)
 }
 
-// checksums writes the SHA-256 of each file in the release, in the format of sha256sum -c. It first
-// removes intermediate files.
+// checksums writes the format of sha256sum -c. It first removes intermediate files.
 func (r *release) checksums(context.Context) error {
 	if err := os.RemoveAll(r.path(".build")); err != nil {
 		return err
@@ -116,8 +114,6 @@ func (r *release) checksums(context.Context) error {
 	return os.WriteFile(r.path("SHA256SUMS"), []byte(strings.Join(lines, "")), 0o644)
 }
 
-// files calls the given function once for every file in the release's folder, with the file's name
-// and its SHA-256.
 func (r *release) files(each func(name, sum string)) error {
 	err := filepath.WalkDir(r.out, func(path string, d fs.DirEntry, err error) error {
 		switch {

@@ -17,11 +17,9 @@ import (
 const (
 	// statementType is the media type of an in-toto statement. The signature covers the type, too.
 	statementType = "application/vnd.in-toto+json"
-	// source is the address of the release's repository.
-	source = "git+https://github.com/drydock-dev/drydock"
+	source        = "git+https://github.com/drydock-dev/drydock"
 )
 
-// readKey reads the private key that signs the release.
 func readKey(file string) (ed25519.PrivateKey, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -42,8 +40,8 @@ func readKey(file string) (ed25519.PrivateKey, error) {
 	return signs, nil
 }
 
-// provenance writes a file about the origin of all release files: the commit and the build. Its
-// format is an in-toto statement with SLSA's predicate.
+// provenance writes the commit and the build of all release files, as an in-toto statement with
+// SLSA's predicate.
 func (r *release) provenance(context.Context) error {
 	var subjects []m
 	err := r.files(func(name, sum string) { subjects = append(subjects, m{"name": name, "digest": m{"sha256": sum}}) })
@@ -78,8 +76,6 @@ func (r *release) provenance(context.Context) error {
 	return os.WriteFile(r.path("drydock_"+r.version+".provenance.json"), r.statement, 0o644)
 }
 
-// sign signs the checksums, which cover all other files, and the provenance. Without a key, it
-// signs nothing.
 func (r *release) sign(ctx context.Context) error {
 	if r.key == nil {
 		return nil
@@ -107,7 +103,6 @@ func (r *release) sign(ctx context.Context) error {
 	return os.WriteFile(r.path("drydock_"+r.version+".provenance.intoto.jsonl"), append(text, '\n'), 0o644)
 }
 
-// envelopeKey signs DSSE envelopes with the release's key.
 type envelopeKey struct{ key ed25519.PrivateKey }
 
 func (k envelopeKey) Sign(_ context.Context, data []byte) ([]byte, error) {
