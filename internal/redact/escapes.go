@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// maxEscapes is how many levels of escapes are decoded. A JSON text inside JSON, in an HTML page,
-// in a URL has four levels.
+// maxEscapes bounds the decoded levels. A JSON text inside JSON, in an HTML page, in a URL has
+// four.
 const maxEscapes = 8
 
-// unescaped returns the text s and each text that results when one more level of escapes is
-// decoded. whole is false if s has more levels than maxEscapes.
+// unescaped returns s, and s with each further level of escapes decoded. whole is false if s has
+// more levels than maxEscapes.
 func unescaped(s string) (levels []string, whole bool) {
 	levels = []string{s}
 	for range maxEscapes {
@@ -28,7 +28,6 @@ func unescaped(s string) (levels []string, whole bool) {
 	return levels, false
 }
 
-// percent decodes the escapes of a URL.
 func percent(s string) string {
 	if !strings.Contains(s, "%") {
 		return s
@@ -45,7 +44,6 @@ func percent(s string) string {
 	return out.String()
 }
 
-// backslash decodes the escapes of JSON and of programming languages.
 func backslash(s string) string {
 	if !strings.Contains(s, `\`) {
 		return s
@@ -82,7 +80,6 @@ func backslash(s string) string {
 	return out.String()
 }
 
-// digits parses n digits of the base at position i. It returns false if there are not n digits.
 func digits(s string, i, n, base int) (int, bool) {
 	if i+n > len(s) || strings.ContainsAny(s[i:i+n], "+-_") {
 		return 0, false

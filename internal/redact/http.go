@@ -14,13 +14,12 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// public are the headers of a request whose values are not secrets.
 var public = []string{"Accept", "Accept-Encoding", "Connection", "Content-Length", "Content-Type", "Host", "Idempotency-Key", "Traceparent", "Transfer-Encoding", "User-Agent",
 	"Webhook-Id", "Webhook-Signature", "Webhook-Timestamp", ":authority", ":method", ":path", ":scheme"}
 
 // Trace returns a context that adds the secrets in the headers of each request to the Keyring. It
-// sees the headers when they are written, so it does not matter where they come from, for example
-// from a library that fetches a token.
+// sees the headers when they are written, wherever they come from, for example from a library that
+// fetches a token.
 func (k *Keyring) Trace(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaderField: func(name string, values []string) {
 		for _, v := range values {
@@ -52,9 +51,8 @@ func (k *Keyring) Header(name, value string) {
 // refusals are the error codes of a token endpoint in RFC 6749.
 var refusals = []string{"invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "unsupported_grant_type", "invalid_scope"}
 
-// TokenRefused returns a safe error if err contains a refusal by an OAuth 2 token endpoint. It
-// returns nil if err contains no such refusal. The error does not quote the endpoint's text, which
-// may repeat the refused secret.
+// TokenRefused returns a safe error if an OAuth 2 token endpoint refused the request, or nil. It
+// does not quote the endpoint's text, which may repeat the refused secret.
 func TokenRefused(err error) error {
 	var refused *oauth2.RetrieveError
 	if !errors.As(err, &refused) || refused.Response == nil {

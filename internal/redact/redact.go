@@ -13,7 +13,7 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// Keyring has the secrets that no text may show. It also has earlier secrets, because a late answer
+// Keyring has the secrets that no text may show. It also has earlier ones, because a late answer
 // may still quote them.
 type Keyring struct {
 	// Mark is the text that replaces a secret.
@@ -26,10 +26,9 @@ type Keyring struct {
 }
 
 const (
-	// kept is how many secrets are remembered. One request has fewer secrets, even if some change
-	// during the call.
+	// kept bounds the secrets. One request has fewer, even if some change during the call.
 	kept = 32
-	// maxRead is how many bytes of a text are read. The rest is never shown.
+	// maxRead is in bytes. The rest of a text is never shown.
 	maxRead = 16 << 10
 )
 
@@ -69,9 +68,8 @@ func (k *Keyring) Quoted(s string) string {
 	return fmt.Sprintf(": %q", s)
 }
 
-// Hide replaces each secret in the text, and each part of a secret with at least 8 characters, by
-// Mark. If it finds an escaped secret, it returns the text without escapes. It cuts the text after
-// 16 KiB.
+// Hide replaces each secret, and each part of a secret with at least 8 characters, by Mark. If it
+// finds an escaped secret, it returns the text without escapes. It cuts the text after 16 KiB.
 func (k *Keyring) Hide(s string) string {
 	s = s[:min(len(s), maxRead)]
 	k.mu.Lock()
@@ -93,8 +91,7 @@ func (k *Keyring) Hide(s string) string {
 	return out
 }
 
-// Error returns an error whose text is the result of Text, so it is safe to show. errors.Is finds
-// the original error.
+// Error returns an error with a safe text. errors.Is finds the original error.
 func (k *Keyring) Error(err error) error {
 	if err == nil {
 		return nil

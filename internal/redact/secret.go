@@ -15,14 +15,12 @@ import (
 // part is the shortest part of a secret, in characters, that a text must not contain.
 const part = 8
 
-// secret is one secret in a form that can be searched for.
 type secret struct {
 	text string
 	// parts has each sequence of 8 bytes (the constant part) in the secret, and in its Base64 and
 	// hexadecimal forms.
 	parts map[uint64]struct{}
-	// short has the forms of the secret that are shorter than 8 bytes. A search looks only for the
-	// whole form.
+	// short has forms of less than 8 bytes. A search looks only for the whole form.
 	short [][]byte
 }
 
@@ -62,8 +60,8 @@ func (s *secret) add(form string) {
 	}
 }
 
-// compact returns the text without white space and invisible characters, because these may be
-// inserted into a secret. at has the position of each byte in s.
+// compact removes white space and invisible characters, because these may be inserted into a
+// secret. at has the position of each byte in s.
 func compact(s string) (c []byte, at []int) {
 	for i, r := range s {
 		if r != 0xfffd && (!text.Shows(r) || unicode.IsSpace(r)) {
@@ -80,7 +78,6 @@ func compact(s string) (c []byte, at []int) {
 	return c, at
 }
 
-// mask replaces each part of a secret in the text by the mark.
 func mask(s, mark string, secrets []*secret) (masked string, found bool) {
 	c, at := compact(s)
 	hidden := make([]bool, len(s))
