@@ -11,10 +11,8 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// mostOfAName bounds the user's name in an answer, in bytes.
 const mostOfAName = 256
 
-// ask asks the API server who the token's user is, and then whether that user may get /metrics.
 func (g *gate) ask(ctx context.Context, token string) (answer, error) {
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
 	review, err := g.Tokens.Create(ctx, review, metav1.CreateOptions{})

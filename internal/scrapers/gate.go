@@ -22,20 +22,17 @@ import (
 )
 
 const (
-	// allowedFor is how long a user may read the metrics without a new review. After an administrator
-	// removes the right, the user may continue for up to allowedFor.
+	// allowedFor is how long a user may read the metrics after an administrator removes the right.
 	allowedFor = time.Minute
-	// refusedFor is how long an answer 401 or 403 is kept. So a new right works after this time at the
-	// latest.
+	// refusedFor is how long a 401 or 403 is kept. So a new right works after this time at the latest.
 	refusedFor = 10 * time.Second
-	// knownFor is how long an allowed token counts as known. Reviews of known tokens have their own
-	// limit, so that many unknown tokens cannot delay them.
+	// knownFor is how long an allowed token counts as known. Known tokens have their own limit of
+	// reviews, so that many unknown tokens cannot delay them.
 	knownFor = time.Hour
-	// mostAllowed is the limit of remembered allowed tokens, and mostRefused that of refused ones. The
-	// two are stored separately, so refused tokens never displace allowed ones.
+	// mostAllowed and mostRefused bound the remembered tokens. They are stored separately, so refused
+	// tokens never displace allowed ones.
 	mostAllowed, mostRefused = 64, 256
-	// reviewWithin bounds both requests of one review together. Prometheus' default scrape timeout is
-	// 10 s.
+	// reviewWithin bounds both requests of one review. Prometheus' default scrape timeout is 10 s.
 	reviewWithin = 3 * time.Second
 )
 
@@ -58,19 +55,19 @@ func Only(next http.Handler, o Options) http.Handler {
 type gate struct {
 	Options
 	next http.Handler
-	// allowed has the time of the last review for each token that was allowed. refused has the answer
-	// for each token that was refused. The key of both is the SHA-256 digest of the token.
+	// allowed has the time of the last review. refused has the answer. The key of both is the SHA-256
+	// digest of the token.
 	allowed, refused *cache.LRUExpireCache
-	// known limits the reviews of tokens in allowed. unknown limits the reviews of all other tokens.
+	// known is for tokens in allowed, unknown for all others.
 	known, unknown *lane
-	// reviews makes concurrent requests with the same token share one review.
+	// Concurrent requests with the same token share one review.
 	reviews singleflight.Group
 
 	mu      sync.Mutex
 	failing bool
 }
 
-// answer is the answer to a request: a code and a text. The code 200 passes the request on.
+// answer passes the request on if its code is 200.
 type answer struct {
 	code int
 	says string
@@ -119,8 +116,7 @@ func (g *gate) answer(ctx context.Context, token string) answer {
 	return a.(answer)
 }
 
-// review asks the API server about the token and keeps the answer. It keeps nothing if the API
-// server gives no answer.
+// review keeps the API server's answer, if there is one.
 func (g *gate) review(ctx context.Context, l *lane, key [sha256.Size]byte, token string) answer {
 	if !l.enter(g.Clock.Now()) {
 		return busy
@@ -153,7 +149,6 @@ func (g *gate) logOnce(err error) {
 	g.failing = err != nil
 }
 
-// forbidden returns the answer 403, which names the user and the missing right.
 func forbidden(user string) answer {
 	return answer{http.StatusForbidden, fmt.Sprintf("user %q may not get /metrics: bind the user to a ClusterRole with the verb get on nonResourceURLs /metrics", user)}
 }

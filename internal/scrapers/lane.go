@@ -7,14 +7,13 @@ import (
 )
 
 const (
-	// reviewsAtOnce is the limit of reviews that run at the same time in one lane.
+	// reviewsAtOnce is for one lane.
 	reviewsAtOnce = 4
-	// reviewsPerSecond is the average number of reviews that may begin per second. reviewsInARow is
-	// how many may begin without a pause. One review is two requests to the API server.
+	// reviewsPerSecond is an average. reviewsInARow may begin without a pause. One review is two
+	// requests to the API server.
 	reviewsPerSecond, reviewsInARow = 5, 10
 )
 
-// lane limits how many reviews run at the same time and how many begin per second.
 type lane struct {
 	places chan struct{}
 	rate   *rate.Limiter
@@ -24,8 +23,8 @@ func newLane() *lane {
 	return &lane{places: make(chan struct{}, reviewsAtOnce), rate: rate.NewLimiter(reviewsPerSecond, reviewsInARow)}
 }
 
-// enter reports whether a review may begin. If it may, the caller must call leave afterwards. enter
-// never waits, because waiting requests of unknown clients would only hold connections.
+// enter reports whether a review may begin. The caller must then call leave. enter never waits,
+// because waiting requests of unknown clients would only hold connections.
 func (l *lane) enter(now time.Time) bool {
 	select {
 	case l.places <- struct{}{}:
