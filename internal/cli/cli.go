@@ -16,8 +16,8 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// These are the exit codes that scripts may rely on: for success, for a failure of the command's
-// work, and for a wrong command line.
+// These are the exit codes for success, for a failure of the command's work, and for a wrong
+// command line.
 const (
 	ExitOK     = 0
 	ExitFailed = 1
@@ -28,8 +28,8 @@ const (
 type Program struct {
 	// Name is what people type to call the program.
 	Name string
-	// Lines returns an error as lines to print, one for each fault. If Lines is nil, the line is the
-	// program's name, a colon and the error.
+	// Lines returns one line for each fault. If it is nil, the line is the program's name, a colon and
+	// the error.
 	Lines func(error) []string
 }
 
@@ -61,7 +61,6 @@ type Exit int
 
 func (e Exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// usageError is an error in how the command was called.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
@@ -72,14 +71,13 @@ func Usage(err error) error { return usageError{err} }
 // Usagef formats an error like fmt.Errorf, and marks it as an error in how the command was called.
 func Usagef(format string, args ...any) error { return Usage(fmt.Errorf(format, args...)) }
 
-// workError is an error of a command's work: the command was called correctly, but the work failed
-// or was refused.
+// workError is for a command that was called correctly, but failed or was refused.
 type workError struct{ error }
 
 func (e workError) Unwrap() error { return e.error }
 
-// markRunErrors wraps all RunE functions, so that their errors are workErrors unless they are
-// marked as usage. All other errors come from cobra and are about usage, for example unknown flags.
+// markRunErrors makes errors of RunE workErrors unless they are marked as usage. All other errors
+// come from cobra and are about usage, for example unknown flags.
 func markRunErrors(cmd *cobra.Command) {
 	if run := cmd.RunE; run != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -96,7 +94,6 @@ func markRunErrors(cmd *cobra.Command) {
 	}
 }
 
-// report prints the error, if any, and returns the exit code.
 func (p Program) report(err error, stderr io.Writer) int {
 	var work workError
 	var exit Exit

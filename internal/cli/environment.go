@@ -9,9 +9,8 @@ import (
 )
 
 // FlagsFromEnvironment sets each flag that is not on the command line from its environment
-// variable. A variable with an empty value counts as set. The map (the parameter named also) has a
-// second variable for some flags. The second variable is used if the first one is not set. The
-// function lookup is os.LookupEnv.
+// variable, or else from its second variable in also. A variable with an empty value counts as set.
+// lookup is os.LookupEnv.
 func FlagsFromEnvironment(cmd *cobra.Command, lookup func(string) (string, bool), also map[string]string) error {
 	var faults []error
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {

@@ -16,9 +16,8 @@ func Terminal(out io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// ToGo returns the estimated remaining time as text, for example ", about 2 minutes to go". It
-// returns "" if nothing is left, or if it is too early for an estimate. done and left are amounts
-// of work in the same unit. took is the time for done.
+// ToGo returns a text like ", about 2 minutes to go". It returns "" if nothing is left, or if it is
+// too early for an estimate. done and left are in the same unit. took is the time for done.
 func ToGo(done, left float64, took time.Duration) string {
 	if done <= 0 || left <= 0 || took < 10*time.Second {
 		return ""
