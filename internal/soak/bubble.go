@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// InBubble runs f in a bubble of testing/synctest, which has its own time. If f panics, InBubble
-// panics too, because the library rapid ends a test case with a panic.
+// InBubble runs f in a bubble of testing/synctest. If f panics, InBubble panics too, because the
+// library rapid ends a test case with a panic.
 func InBubble(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
 	var caught any
@@ -26,13 +26,11 @@ func InBubble(t *testing.T, f func(t *testing.T)) {
 	}
 }
 
-// giveUp ends a test case of the library rapid without a result. It is a separate function, because
-// rapid distinguishes failures by the place of their panic.
+// giveUp is a separate function, because rapid distinguishes failures by the place of their panic.
 func giveUp(why any) { panic(why) }
 
-// Awake returns t with its monotonic reading moved by the duration. The wall clock reading stays
-// the same, so the two then disagree. In production they disagree after a suspended machine wakes
-// up or its wall clock is set.
+// Awake moves t's monotonic reading and keeps the wall clock. In production they disagree after a
+// suspended machine wakes up or its wall clock is set.
 func Awake(t time.Time, by time.Duration) time.Time {
 	mono := reflect.ValueOf(&t).Elem().FieldByName("ext") // the field with the monotonic reading, if t has one
 	*(*int64)(mono.Addr().UnsafePointer()) += int64(by)

@@ -32,9 +32,8 @@ func Histories(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Every returns n if a set of random tests should run only one of n cases: 16 in make quick, and 4
-// with -short, which the runs with the race detector use. Otherwise it returns 1, so that all cases
-// run.
+// Every returns 16 in make quick, and 4 with -short, which the runs with the race detector use:
+// tests then run one of that many cases. Otherwise it returns 1.
 func Every() int {
 	switch {
 	case os.Getenv("DRYDOCK_QUICK") != "":

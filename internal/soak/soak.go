@@ -19,8 +19,7 @@ func Whole() bool { return os.Getenv("DRYDOCK_SOAK") != "" }
 // cases. The flag -rapid.checks sets the number exactly.
 func Main(m *testing.M) { Checks(m, 100) }
 
-// Checks is Main for expensive tests. The argument checks is the number of cases in a normal run.
-// The soak runs a hundred times as many.
+// Checks is Main for expensive tests, with this number of cases in a normal run.
 func Checks(m *testing.M, checks int) {
 	flag.Parse()
 	chosen := false
@@ -34,8 +33,7 @@ func Checks(m *testing.M, checks int) {
 	os.Exit(m.Run())
 }
 
-// OneOf selects from cases that take minutes each. The soak runs all cases. Every other run uses
-// one random case.
+// OneOf selects from cases that take minutes each: all in the soak, and otherwise a random one.
 func OneOf[Case any](t testing.TB, cases map[string]Case) map[string]Case {
 	t.Helper()
 	if Whole() {
