@@ -16,8 +16,7 @@ func Nearest(s string, known []string) string {
 	return best
 }
 
-// distance returns the Levenshtein distance: how many bytes must be added, removed or changed to
-// make b from a.
+// distance is the Levenshtein distance, in bytes.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

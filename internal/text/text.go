@@ -44,8 +44,7 @@ func Quoted(names []string, n int) string {
 	return Line(strings.Join(names, ", "), n)
 }
 
-// plain reports whether s is printable ASCII with single spaces, so that Line need not change it.
-// Most texts are.
+// plain reports whether s is printable ASCII with single spaces. Most texts are.
 func plain(s string) bool {
 	after := byte(' ')
 	for i := range len(s) {
@@ -68,8 +67,8 @@ func Visible(s string) string {
 	}, s)
 }
 
-// Writer passes text through Visible before it writes the text to Out, for example a terminal. A
-// character may be split between two writes.
+// Writer passes text through Visible on its way to Out. A character may be split between two
+// writes.
 type Writer struct {
 	Out io.Writer
 
@@ -95,8 +94,8 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// JSONWriter writes JSON to Out with \u escapes instead of invisible characters. The data stay the
-// same, and cannot control a terminal. Each Write must contain whole characters.
+// JSONWriter writes JSON with \u escapes instead of invisible characters, so that it cannot control
+// a terminal. Each Write must contain whole characters.
 type JSONWriter struct{ Out io.Writer }
 
 // Write implements io.Writer.
@@ -127,8 +126,7 @@ func Count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// Age formats a duration for people: in days, or as the configuration writes durations, without
-// unneeded seconds.
+// Age formats a duration in days, or as the configuration writes it, without unneeded seconds.
 func Age(d time.Duration) string {
 	if day := 24 * time.Hour; d >= 2*day {
 		return fmt.Sprintf("%d days", d/day)
