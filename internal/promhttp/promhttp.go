@@ -19,17 +19,15 @@ const (
 	userAgent = "drydock"
 	// jwtBearer is the OAuth 2 grant type that signs with a key instead of a secret.
 	jwtBearer = "urn:ietf:params:oauth:grant-type:jwt-bearer"
-	// grace is how long RoundTrip waits for the transport after the context has ended. A transport
-	// that obeys the context returns its own error in this time. Its connections can then be used
-	// again.
+	// grace is how long RoundTrip waits after the context has ended. A transport that obeys the
+	// context returns its own error in this time. Its connections can then be used again.
 	grace = 100 * time.Millisecond
-	// maxAbandoned is how many abandoned requests may still be running.
+	// maxAbandoned bounds abandoned requests that still run.
 	maxAbandoned = 32
 )
 
-// New returns the transport for cfg. dial opens its connections. OAuth 2 tokens are requested over
-// separate connections, which are closed after the timeout. name is the transport's name in
-// Prometheus' library.
+// New returns the transport for cfg. dial opens its connections. OAuth 2 tokens use other
+// connections, which are closed after the timeout. name is for Prometheus' library.
 func New(cfg config.HTTPClientConfig, name string, timeout time.Duration, dial config.DialContextFunc, options ...config.HTTPClientOption) (http.RoundTripper, error) {
 	build := func() (http.RoundTripper, error) { return library(cfg, name, timeout, dial, options) }
 	first, err := build()
@@ -39,8 +37,6 @@ func New(cfg config.HTTPClientConfig, name string, timeout time.Duration, dial c
 	return &transport{build: build, current: first}, nil
 }
 
-// library returns the transport of Prometheus' library. The OAuth 2 part is added here separately,
-// because it needs its own dial function.
 func library(cfg config.HTTPClientConfig, name string, timeout time.Duration, dial config.DialContextFunc, options []config.HTTPClientOption) (http.RoundTripper, error) {
 	oauth2 := cfg.OAuth2
 	cfg.OAuth2 = nil
@@ -77,8 +73,8 @@ func credential(o *config.OAuth2) (config.SecretReader, error) {
 	return config.NewInlineSecret(""), nil
 }
 
-// shortLived returns a dial function that gives each connection a deadline after the timeout. So no
-// request over such a connection takes longer, even if the request has no context.
+// shortLived gives each connection a deadline after the timeout. So no request over it takes
+// longer, even without a context.
 func shortLived(timeout time.Duration) config.DialContextFunc {
 	dialer := &net.Dialer{Timeout: timeout}
 	return func(ctx context.Context, network, address string) (net.Conn, error) {

@@ -12,10 +12,9 @@ import (
 	"golang.org/x/oauth2/clientcredentials"
 )
 
-// withTokens returns a transport that adds an OAuth 2 token of the grant type client_credentials to
-// each request. It follows no redirect of the token endpoint. The library's own transport follows
-// redirects: with 307 and 308 it would send the client's secret to the new address. A token request
-// may take as long as timeout, and dial opens its connection.
+// withTokens adds an OAuth 2 token of the grant type client_credentials. It follows no redirect of
+// the token endpoint: the library's own transport would send the client's secret to the new address
+// with 307 and 308. timeout bounds a token request, and dial opens its connection.
 func withTokens(next http.RoundTripper, o *config.OAuth2, secret config.SecretReader, timeout time.Duration, dial config.DialContextFunc) (http.RoundTripper, error) {
 	cfg := config.HTTPClientConfig{TLSConfig: o.TLSConfig, ProxyConfig: o.ProxyConfig}
 	rt, err := config.NewRoundTripperFromConfig(cfg, "token", config.WithDialContextFunc(dial), config.WithUserAgent("drydock"), config.WithIdleConnTimeout(time.Minute))
@@ -48,7 +47,6 @@ func (t *tokens) RoundTrip(req *http.Request) (*http.Response, error) {
 	return (&oauth2.Transport{Source: t.of(secret), Base: t.next}).RoundTrip(req)
 }
 
-// of returns the source of tokens for the secret. If the secret has changed, it makes a new source.
 func (t *tokens) of(secret string) oauth2.TokenSource {
 	t.mu.Lock()
 	defer t.mu.Unlock()
