@@ -10,7 +10,7 @@ import (
 	"io"
 )
 
-// Limits are the limits for one answer. A field that is zero means that there is no such limit.
+// Limits are the limits for one answer. Zero means no limit.
 type Limits struct {
 	// Bytes is the largest length of the answer.
 	Bytes int64
@@ -19,12 +19,12 @@ type Limits struct {
 	Values, Objects int
 	// Depth is the deepest nesting.
 	Depth int
-	// Each limits each element of a list that is decoded as a stream.
+	// Each is for a list that is decoded as a stream.
 	Each Each
 }
 
-// Each has the limits for each element of a list: its length in bytes and the number of its values.
-// Depth is the number of open brackets before an element: 1 in `[…]`, 2 in `{"items":[…]}`.
+// Each limits each element of a list: its bytes and values. Depth is the number of open brackets
+// before an element: 1 in `[…]`, 2 in `{"items":[…]}`.
 type Each struct {
 	Depth  int
 	Bytes  int64
@@ -40,8 +40,8 @@ func (e limitError) Error() string { return string(e) }
 
 func (limitError) Is(target error) bool { return target == ErrTooLarge }
 
-// Reader returns a reader of an answer. At the first byte beyond a limit, or when ctx ends, it
-// returns an error and not io.EOF, so that a truncated answer does not look complete.
+// Reader returns an error at the first byte beyond a limit, or when ctx ends. The error is not
+// io.EOF, so that a truncated answer does not look complete.
 func (l Limits) Reader(ctx context.Context, from io.Reader) io.Reader {
 	return &reader{Limits: l, ctx: ctx, from: from}
 }
@@ -68,8 +68,7 @@ type reader struct {
 	at                     int64 // bytes read so far
 	quoted, escaped        bool
 	depth, values, objects int
-	// began and beganValues are the position and the number of values at the start of the current
-	// element.
+	// began and beganValues are where the current element starts.
 	began       int64
 	beganValues int
 }
@@ -89,9 +88,8 @@ func (r *reader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// scan reads the JSON text only far enough to count its values. It does not check the syntax,
-// because the decoder rejects invalid JSON. For valid JSON, scan and the decoder find the same
-// values.
+// scan only counts values. It does not check the syntax, because the decoder rejects invalid JSON.
+// For valid JSON, both find the same values.
 func (r *reader) scan(text []byte) error {
 	for i, c := range text {
 		switch {
@@ -114,7 +112,6 @@ func (r *reader) scan(text []byte) error {
 	return r.checkElement(r.at)
 }
 
-// count counts a value at its opening bracket, or at the comma before it, and checks the limits.
 func (r *reader) count(c byte, at int64) error {
 	switch c {
 	case '{', '[':
