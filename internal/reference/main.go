@@ -37,7 +37,6 @@ func main() {
 	}
 }
 
-// page returns the text of docs/metrics.md. root is the folder of the project.
 func page(root string) (string, error) {
 	in := func(folders ...string) (out []string) {
 		for _, f := range folders {

@@ -12,29 +12,25 @@ import (
 	"strings"
 )
 
-// metric is one metric family, as the code defines it.
 type metric struct {
 	name, kind, help string
 	labels           []string
 }
 
-// source finds metrics in the code of one folder.
 type source struct {
-	// lists has the package's variables that are lists of strings, by the variable's name. Several
-	// metrics may use the same list as their labels.
+	// lists has the package's variables that are lists of strings. Several metrics may use one as
+	// their labels.
 	lists map[string][]string
 	found []metric
 	fault error
 }
 
-// kinds are the types of metrics, by the name of the function that makes such a metric.
 var kinds = map[string]string{
 	"NewCounterVec": "counter", "NewCounter": "counter", "NewGaugeVec": "gauge", "NewGauge": "gauge",
 	"NewHistogramVec": "histogram", "NewHistogram": "histogram", "NewDesc": "gauge",
 	"NewGaugeFunc": "gauge", "NewCounterFunc": "counter",
 }
 
-// metricsOf returns the metrics that the code in and below the folders makes, sorted by name.
 func metricsOf(folders ...string) ([]metric, error) {
 	packages := map[string][]*ast.File{}
 	for _, folder := range folders {
@@ -118,7 +114,6 @@ func (s *source) metric(n ast.Node) bool {
 	return true
 }
 
-// option returns the text of the named field in the options of a metric.
 func (s *source) option(options ast.Expr, name string) string {
 	for _, e := range elements(options) {
 		if e.Key.(*ast.Ident).Name == name {
@@ -129,7 +124,7 @@ func (s *source) option(options ast.Expr, name string) string {
 	return ""
 }
 
-// constant returns the names of the labels in ConstLabels, whose values never change.
+// constant returns the labels whose values never change.
 func (s *source) constant(options ast.Expr) (out []string) {
 	for _, e := range elements(options) {
 		if e.Key.(*ast.Ident).Name != "ConstLabels" {
@@ -155,7 +150,6 @@ func elements(x ast.Expr) (out []*ast.KeyValueExpr) {
 	return out
 }
 
-// text returns the value of a string literal.
 func (s *source) text(x ast.Expr) string {
 	literal, ok := x.(*ast.BasicLit)
 	if !ok {
@@ -169,8 +163,6 @@ func (s *source) text(x ast.Expr) string {
 	return text
 }
 
-// texts returns the strings of x: a list of literals, nil, or a variable of the package that is
-// such a list.
 func (s *source) texts(x ast.Expr) ([]string, error) {
 	if name, ok := x.(*ast.Ident); ok {
 		list, known := s.lists[name.Name]
