@@ -24,8 +24,8 @@ type DialContextFunc = func(ctx context.Context, network, address string) (net.C
 // DialOption sets an option of NewDialContextFunc.
 type DialOption func(*DialContextFunc)
 
-// NewDialContextFunc returns the function that the last DialWithDialContextFunc option has set.
-// Without such an option, it returns net.Dialer.DialContext.
+// NewDialContextFunc returns the function of the last DialWithDialContextFunc option, or
+// net.Dialer.DialContext.
 func NewDialContextFunc(options ...DialOption) DialContextFunc {
 	dial := new(net.Dialer).DialContext
 	for _, set := range options {
