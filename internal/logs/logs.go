@@ -14,13 +14,12 @@ import (
 	"drydock.dev/drydock/internal/cli"
 )
 
-// These are the values of --log-format.
 const (
 	jsonFormat = "json"
 	textFormat = "text"
 )
 
-// levels are the values of --log-level. The level debug has the lines of logr's V(1) to V(4).
+// The level debug has the lines of logr's V(1) to V(4).
 var levels = map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "error": slog.LevelError}
 
 // Options are the format and the level of the log.
