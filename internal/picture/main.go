@@ -20,8 +20,8 @@ const (
 //go:embed terminal.svg.tmpl
 var page string
 
-// line is one line of the picture. A text that is too long for the terminal becomes several lines.
-// Rest is true for each of them except the first.
+// line is a text, or a part of one that is too long for the terminal. Rest is true for each part
+// except the first.
 type line struct {
 	Text          string
 	Command, Rest bool
@@ -35,8 +35,6 @@ const (
 	above      = 62
 )
 
-// shown returns the lines that fit into the picture. It replaces the table of guards at the end of
-// the output by "…".
 func shown(output string) []string {
 	head, _, cut := strings.Cut(output, "\n\nGUARD ")
 	lines := strings.Split(strings.TrimRight(head, "\n"), "\n")
