@@ -22,9 +22,9 @@ type TooLong int
 
 func (most TooLong) Error() string { return fmt.Sprintf("the file is longer than %d bytes", int(most)) }
 
-// Read returns the content of a regular file. The parameter most is the largest allowed size in
-// bytes. Read follows symbolic links, because a mounted Secret is a symbolic link. The text what
-// describes the file in errors, for example "the receiver's token file".
+// Read returns the content of a regular file. The largest allowed size, most, is in bytes. Read
+// follows symbolic links, because a mounted Secret is one. what describes the file in errors, for
+// example "the receiver's token file".
 func Read(what, path string, most int) ([]byte, error) {
 	if path == "" {
 		return nil, fmt.Errorf("%s is not configured", what)
@@ -65,8 +65,8 @@ func Token(what, path string, most int) (string, error) {
 	return token, nil
 }
 
-// Trouble logs the error of a repeated read only once, and not at each read. It is for readers that
-// continue with the last valid content after a wrong file was written. The caller must hold a lock.
+// Trouble logs the error of a repeated read only once. It is for readers that continue with the
+// last valid content after a wrong file was written. The caller must hold a lock.
 type Trouble struct{ logged string }
 
 // Log logs the error of a read if it differs from the last one. After a nil error, the next error
