@@ -8,11 +8,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Build is one program's name, version and commit. In a release, the linker sets Version and
-// Commit. If they are empty, the functions use Go's build information.
+// Build is one program's name, version and commit. If Version and Commit are empty, which the
+// linker sets in a release, the functions use Go's build information.
 type Build struct{ Program, Version, Commit string }
 
-// On adds to the root command the flag --version and the command version. Both print the same line.
+// On adds the flag --version and the command version, which print the same line.
 func (b Build) On(root *cobra.Command) {
 	info, _ := debug.ReadBuildInfo()
 	root.Version = b.Details(info) // cobra prints "PROGRAM version" before this
