@@ -14,11 +14,11 @@ import (
 	"drydock.dev/drydock/internal/secretfile"
 )
 
-// maxKey bounds a key. The specification allows 24 to 64 bytes.
+// maxKey is in bytes. The specification allows 24 to 64.
 const maxKey = 4 << 10
 
-// ReadKey reads all bytes of a key from its file. If path is empty, it returns nil and no error,
-// and requests are not signed.
+// ReadKey reads a key from its file. If path is empty, it returns nil and no error, and requests
+// are not signed.
 func ReadKey(path string) ([]byte, error) {
 	if path == "" {
 		return nil, nil
