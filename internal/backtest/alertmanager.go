@@ -16,8 +16,7 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// alertmanager simulates an Alertmanager that receives the recorded alerts and posts them to
-// Drydock. Like a real one, it groups alerts, and applies inhibitions and silences.
+// alertmanager groups, inhibits and silences the recorded alerts as a real Alertmanager does.
 type alertmanager struct {
 	wants     func(labels map[string]string) bool
 	blindWhen []labels.Matchers
@@ -25,26 +24,21 @@ type alertmanager struct {
 	root      *Route
 	resend    time.Duration
 	rules     []*inhibition
-	// silenced has the names of the nodes whose alerts a recorded silence mutes now.
-	silenced map[string]bool
+	silenced  map[string]bool
 
 	active map[string]*firing
 	groups map[string]*group
-	// log has the last post of each group, by the group's key. Like Alertmanager's notification log,
-	// it is kept when the group ends.
+	// The last post of each group. Alertmanager's notification log, too, is kept when a group ends.
 	log map[string]*posted
-	// answer caches the answer to a poll. Each change of an alert or a silence resets it to nil.
+	// Each change of an alert or a silence resets the cached answer to nil.
 	answer *alerts.Replica
 }
 
-// inhibition is one inhibition rule, with the firing alerts that match its source.
 type inhibition struct {
 	*Inhibition
 	sources map[string]*firing
 }
 
-// firing is an alert that fires at the present simulated time, and what Alertmanager knows about
-// it.
 type firing struct {
 	fingerprint string
 	labels      map[string]string
@@ -52,22 +46,18 @@ type firing struct {
 	startsAt    time.Time
 	inhibitedBy []string
 	receivers   []string
-	// on is the name of the Node that the alert is about. It is empty if this Node does not exist in
-	// the replay.
+	// Empty if the node does not exist in the replay.
 	on string
 }
 
-// group is one of Alertmanager's notification groups: the alerts that a route sends in one post.
 type group struct {
 	route *Route
-	// flush is when Alertmanager next checks whether it must post the group.
 	flush time.Time
-	// alerts are the firing alerts. ended are the alerts that have ended since the last flush.
+	// The alerts that have ended since the last flush are in ended.
 	alerts, ended map[string]*firing
 }
 
-// posted is one post of a group. fires are the alerts that it reported as firing, over those that
-// it reported as resolved.
+// fires has the alerts that the post reported as firing, over the resolved ones.
 type posted struct {
 	at          time.Time
 	fires, over map[string]*firing
@@ -84,14 +74,12 @@ func newAlertmanager(c *Routing, core *remediations.Config, blindWhen []labels.M
 	return a
 }
 
-// receives reports whether name is Drydock's receiver. The argument drydock is the configured name,
-// and an empty one accepts every receiver. The configured name may have the prefix namespace/name/,
-// which the Prometheus operator adds.
+// The Prometheus operator puts namespace/name/ before the name of a receiver. An empty drydock
+// accepts every receiver.
 func receives(drydock, name string) bool {
 	return drydock == "" || name == drydock || strings.HasSuffix(drydock, "/"+name)
 }
 
-// begin adds a firing alert, or replaces it if it is already there.
 func (a *alertmanager) begin(f *firing, now time.Time) {
 	a.answer = nil
 	for _, r := range a.root.of(f.set) {
@@ -116,7 +104,6 @@ func (a *alertmanager) begin(f *firing, now time.Time) {
 	}
 }
 
-// end removes an alert that has ended.
 func (a *alertmanager) end(fingerprint string) {
 	f := a.active[fingerprint]
 	if f == nil {
@@ -135,7 +122,6 @@ func (a *alertmanager) end(fingerprint string) {
 	}
 }
 
-// silence begins or ends a silence about a node.
 func (a *alertmanager) silence(s history.Silence) {
 	a.answer = nil
 	if a.silenced[s.Node] = true; s.Ended {
@@ -153,7 +139,7 @@ func (a *alertmanager) groupOf(r *Route, set model.LabelSet) *group {
 	return g
 }
 
-// due returns when the next group is flushed, or the zero time if there is no group.
+// A zero time means that there is no group.
 func (a *alertmanager) due() (at time.Time) {
 	for _, g := range a.groups {
 		at = earliest(at, g.flush)
@@ -161,7 +147,6 @@ func (a *alertmanager) due() (at time.Time) {
 	return at
 }
 
-// post sends the posts of all groups that are due now. It returns true if it sent at least one.
 func (a *alertmanager) post(now time.Time, send func(f *firing, status string)) (any bool) {
 	for _, key := range slices.Sorted(maps.Keys(a.groups)) {
 		g := a.groups[key]
@@ -188,7 +173,7 @@ func (a *alertmanager) post(now time.Time, send func(f *firing, status string)) 
 	return any
 }
 
-// loud returns the alerts that are neither inhibited nor silenced, by fingerprint.
+// An alert is loud if it is neither inhibited nor silenced.
 func (a *alertmanager) loud(all map[string]*firing) map[string]*firing {
 	if len(all) == 0 {
 		return nil
@@ -202,8 +187,7 @@ func (a *alertmanager) loud(all map[string]*firing) map[string]*firing {
 	return out
 }
 
-// news reports whether Alertmanager would send the post p. last is the group's previous post, or
-// nil if there was none. The rule is needsUpdate in notify/dedup_stage.go of Alertmanager 0.34.
+// Source: needsUpdate in notify/dedup_stage.go of Alertmanager 0.34.
 func (p *posted) news(last *posted, repeat time.Duration) bool {
 	if len(p.fires)+len(p.over) == 0 {
 		return false
@@ -222,7 +206,6 @@ func (p *posted) news(last *posted, repeat time.Duration) bool {
 	return !within(p.over, last.over) || p.at.Sub(last.at) > repeat
 }
 
-// within reports whether all contains each alert of some, by its fingerprint.
 func within(some, all map[string]*firing) bool {
 	for fp := range some {
 		if all[fp] == nil {
@@ -232,9 +215,8 @@ func within(some, all map[string]*firing) bool {
 	return true
 }
 
-// mute sets f.inhibitedBy: the fingerprints of the alerts that inhibit f. If f matches both the
-// source and the target of a rule, another alert that also matches both does not inhibit f.
-// Alertmanager does the same.
+// As in Alertmanager, an alert that matches both the source and the target of a rule is not
+// inhibited by another one that also matches both.
 func (a *alertmanager) mute(f *firing) {
 	f.inhibitedBy = nil
 	for _, r := range a.rules {
@@ -252,8 +234,7 @@ func (a *alertmanager) mute(f *firing) {
 	f.inhibitedBy = slices.Compact(f.inhibitedBy)
 }
 
-// look returns Alertmanager's answer to a poll. The caller may keep the answer: after a change of
-// an alert, look returns new maps and does not change the old ones.
+// The caller may keep the answer: a later call returns new maps.
 func (a *alertmanager) look(now time.Time) []alerts.Replica {
 	if a.answer == nil {
 		w := &alerts.Replica{URL: "history", Watchdog: true, Alerts: map[string]alerts.Alert{}, Inhibitors: map[string]map[string]string{}}

@@ -9,9 +9,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// simulation is the simulated clock and the tasks that wait for it. A task is work that the live
-// engine does in another goroutine. Here one task runs at a time, and only its sleep interrupts it.
-// So the same past always gives the same decisions.
+// One task runs at a time, and only its own sleep interrupts it. So the same past always gives the
+// same decisions. A task is work that the live engine does in another goroutine.
 type simulation struct {
 	clock.WithTicker // nil, because an engine that is driven by Step uses only After
 	now              time.Time
@@ -19,7 +18,6 @@ type simulation struct {
 	running          *task
 }
 
-// task is one function that the live engine would run in another goroutine.
 type task struct {
 	wake  time.Time
 	next  func() (time.Duration, bool)
@@ -29,8 +27,7 @@ type task struct {
 func (s *simulation) Now() time.Time                  { return s.now }
 func (s *simulation) Since(t time.Time) time.Duration { return s.now.Sub(t) }
 
-// After implements clock.Clock. It suspends the running task for d before it returns. So the
-// returned channel already has its value.
+// After suspends the running task for d, so the returned channel already has its value.
 func (s *simulation) After(d time.Duration) <-chan time.Time {
 	out := make(chan time.Time, 1)
 	s.sleep(d)
@@ -38,7 +35,6 @@ func (s *simulation) After(d time.Duration) <-chan time.Time {
 	return out
 }
 
-// beside makes the function a task, which runs at the next call of work.
 func (s *simulation) beside(f func()) {
 	t := &task{}
 	t.next, _ = iter.Pull(func(yield func(time.Duration) bool) {
@@ -48,7 +44,7 @@ func (s *simulation) beside(f func()) {
 	s.ready = append(s.ready, t)
 }
 
-// work runs one ready task until it sleeps or ends. It returns false if no task is ready.
+// It returns false if no task is ready.
 func (s *simulation) work() bool {
 	if len(s.ready) == 0 {
 		return false
@@ -66,14 +62,13 @@ func (s *simulation) work() bool {
 	return true
 }
 
-// sleep suspends the running task.
 func (s *simulation) sleep(d time.Duration) {
 	if s.running != nil {
 		s.running.yield(max(0, d))
 	}
 }
 
-// alarm returns when the next task wakes, or the zero time if none sleeps.
+// A zero time means that no task sleeps.
 func (s *simulation) alarm() (at time.Time) {
 	if len(s.asleep) > 0 {
 		at = s.asleep[0].wake
@@ -81,8 +76,6 @@ func (s *simulation) alarm() (at time.Time) {
 	return at
 }
 
-// wakeUp makes each sleeping task ready if its wake time has come. It returns true if it woke at
-// least one task.
 func (s *simulation) wakeUp() (any bool) {
 	for len(s.asleep) > 0 && !s.asleep[0].wake.After(s.now) {
 		s.ready, s.asleep, any = append(s.ready, s.asleep[0]), s.asleep[1:], true
@@ -90,7 +83,6 @@ func (s *simulation) wakeUp() (any bool) {
 	return any
 }
 
-// earliest returns the earliest of the times. It ignores zero times.
 func earliest(all ...time.Time) (first time.Time) {
 	for _, t := range all {
 		if !t.IsZero() && (first.IsZero() || t.Before(first)) {
@@ -100,7 +92,6 @@ func earliest(all ...time.Time) (first time.Time) {
 	return first
 }
 
-// later returns the latest of the times.
 func later(all ...time.Time) time.Time {
 	return slices.MaxFunc(all, func(a, b time.Time) int { return cmp.Compare(a.UnixNano(), b.UnixNano()) })
 }

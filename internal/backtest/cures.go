@@ -13,13 +13,11 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// Cures has the assumed time from the call of a step until its node is healthy, by the step's name.
-// The replay "as if each step had cured" uses these times, and the report prints them as
-// assumptions.
+// Cures has the time that a step is assumed to need until its node is healthy, by the step's name.
 type Cures map[string]time.Duration
 
-// UsualCures returns the assumed times of the shipped steps. A drain does not cure a node. Its time
-// is how long the drain takes, also in the replay without cures.
+// UsualCures returns the assumed times of the shipped steps. A drain does not cure a node: its time
+// is how long the drain takes.
 func UsualCures() Cures {
 	return Cures{
 		"restart-kube-proxy": time.Minute, "restart-cni": time.Minute, "restart-kubelet": time.Minute, "restart-containerd": time.Minute,
@@ -37,7 +35,7 @@ func (c Cures) AllAfter(d time.Duration) Cures {
 	return out
 }
 
-// of returns the time of a step. An unknown step takes as long as a reboot.
+// An unknown step takes as long as a reboot.
 func (c Cures) of(step string) time.Duration {
 	if d, ok := c[step]; ok {
 		return d
@@ -53,15 +51,11 @@ func (c Cures) String() string {
 	return strings.Join(out, ", ")
 }
 
-// cured hides the recorded fault of a node after a step has cured the node. The fault stays hidden
-// until its recorded end.
 type cured struct {
-	at time.Time
-	// hidden are the fingerprints of the fault's alerts.
+	at     time.Time
 	hidden map[string]bool
 }
 
-// coming is a cure in the future: the step was called, and its assumed time has not passed yet.
 type coming struct {
 	at       time.Time
 	node     string
@@ -69,8 +63,7 @@ type coming struct {
 	replaces bool
 }
 
-// cover returns the recorded conditions with healthy statuses. ill has the unhealthy status of each
-// type of condition.
+// The argument ill has the unhealthy status of each type of condition.
 func (c *cured) cover(conditions []corev1.NodeCondition, ill map[corev1.NodeConditionType]corev1.ConditionStatus) []corev1.NodeCondition {
 	out := slices.Clone(conditions)
 	for i := range out {
@@ -91,8 +84,7 @@ func (c *cured) cover(conditions []corev1.NodeCondition, ill map[corev1.NodeCond
 	return out
 }
 
-// illWhen returns the status that counts as unhealthy, by the type of Node condition. It has the
-// conditions that the policies' witnesses (signs that must confirm an alert) read.
+// Only the conditions that a policy checks to confirm an alert are in the result.
 func illWhen(c *remediations.Config) map[corev1.NodeConditionType]corev1.ConditionStatus {
 	out := map[corev1.NodeConditionType]corev1.ConditionStatus{}
 	for _, p := range c.Policies {

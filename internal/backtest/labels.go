@@ -15,8 +15,8 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// Asks sets which labels, taints and condition types of Nodes the history must read: those that the
-// configurations use. It sets them in the options past.
+// Asks sets in past which labels, taints and conditions of Nodes must be read: those that the
+// configurations use.
 func Asks(configs []Named, past *history.Options) {
 	labels := map[string]bool{signs.GPUCountLabel: true, remediations.ExcludeLabel: true}
 	taints := map[string]bool{}
@@ -47,7 +47,6 @@ func Asks(configs []Named, past *history.Options) {
 	past.NodeLabels, past.NodeTaints = slices.Sorted(maps.Keys(labels)), slices.Sorted(maps.Keys(taints))
 }
 
-// selectsBy returns the names of the labels that the selector uses.
 func selectsBy(s k8slabels.Selector) (out []string) {
 	if s == nil {
 		return nil
@@ -59,7 +58,6 @@ func selectsBy(s k8slabels.Selector) (out []string) {
 	return out
 }
 
-// shownLabels are the names of the labels that at least one Node of the past has.
 type shownLabels map[string]bool
 
 func (l shownLabels) of(nodes []*corev1.Node) {
@@ -70,7 +68,7 @@ func (l shownLabels) of(nodes []*corev1.Node) {
 	}
 }
 
-// missing returns the labels in the policies' node selectors that no Node of the past has.
+// The labels in the policies' node selectors that no Node of the past has.
 func (l shownLabels) missing(c *remediations.Config) (out []string) {
 	by := map[string][]string{}
 	for _, p := range c.Policies {

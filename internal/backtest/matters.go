@@ -9,10 +9,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Matters returns a function that reports whether an alert may change a decision in any of the
-// configurations. Its argument fixed has only some of the alert's labels. An alert matters if a
-// policy matches it, or if it inhibits other alerts. It also matters if it makes Drydock blind
-// (blindWhen), or if Alertmanager posts it together with other alerts.
+// Matters returns a function that reports whether an alert may change a decision, if only some of
+// its labels are known. It may if a policy matches it, if it inhibits other alerts or makes Drydock
+// blind (blindWhen), or if Alertmanager posts it together with other alerts.
 func Matters(configs []Named) func(fixed model.LabelSet) bool {
 	return func(fixed model.LabelSet) bool {
 		return slices.ContainsFunc(configs, func(c Named) bool { return c.asksFor(fixed) })
@@ -29,8 +28,8 @@ func (o *Options) asksFor(fixed model.LabelSet) bool {
 	}) || o.mayShareAPost(o.Alertmanager.Route, fixed)
 }
 
-// mayShareAPost reports whether a route to Drydock may group the alert with alerts of another name.
-// Then the alert matters, because the first alert of a group decides when the group is posted.
+// The first alert of a group decides when the group is posted. So an alert that may share a group
+// with others matters.
 func (o *Options) mayShareAPost(r *Route, fixed model.LabelSet) bool {
 	if !mayMatch(r.matchers, fixed) {
 		return false
@@ -41,8 +40,7 @@ func (o *Options) mayShareAPost(r *Route, fixed model.LabelSet) bool {
 	return receives(o.Config.Receiver, r.Receiver) && !slices.Contains(r.GroupBy, model.AlertNameLabel) && !slices.Contains(r.GroupBy, allLabels)
 }
 
-// mayMatch reports whether all matchers could match an alert with these labels. The alert may have
-// further labels, which are not known yet.
+// The alert may have further labels, which are not known yet.
 func mayMatch(all labels.Matchers, fixed model.LabelSet) bool {
 	return !slices.ContainsFunc(all, func(m *labels.Matcher) bool {
 		v, known := fixed[model.LabelName(m.Name)]

@@ -6,15 +6,15 @@ import (
 )
 
 const (
-	// gcPercent starts the garbage collector when the heap is five times the memory in use, not twice:
-	// a replay is short and makes much garbage.
+	// The garbage collector starts when the heap is five times the memory in use, not twice: a
+	// replay is short and makes much garbage.
 	gcPercent = 400
-	// memoryLimit is the memory, in bytes, near which the garbage collector runs more often.
+	// In bytes. Near this limit the garbage collector runs more often.
 	memoryLimit = 700 << 20
 )
 
-// BoundMemory sets the limits of the garbage collector for a program that only runs a backtest. The
-// environment variables GOGC and GOMEMLIMIT override them.
+// BoundMemory sets the limits of the garbage collector for a program that only runs a backtest.
+// GOGC and GOMEMLIMIT override them.
 func BoundMemory() {
 	if _, set := os.LookupEnv("GOGC"); !set {
 		debug.SetGCPercent(gcPercent)

@@ -57,7 +57,6 @@ func (r *Report) Page() *report.Page {
 	return p
 }
 
-// dark returns the total length of the gaps, the periods without data.
 func (r *Report) dark() (out time.Duration) {
 	for _, g := range r.Gaps {
 		out += g.Until.Sub(g.From)
@@ -85,8 +84,7 @@ func stamp(t time.Time) string {
 	return report.Stamp(t)
 }
 
-// sections returns the page's sections for one answer, that is, for one replay of one
-// configuration.
+// An answer is one replay of one configuration.
 func (r *Answer) sections(name string) []report.Section {
 	steps := &report.Table{Columns: []report.Column{{Name: "policy"}, {Name: "step"}, {Name: "issued", Number: true}}, Empty: "No step would have been issued."}
 	for _, s := range r.ByStep {
@@ -135,8 +133,7 @@ func (r *Repair) outcome() string {
 	return cmp.Or(string(r.Outcome), "under way")
 }
 
-// verdict returns a short text about the effect of the repair, for the table: "unnecessary", or how
-// much shorter the fault was. It returns "" if the repair did not make the fault much shorter.
+// "" if the repair did not make the fault much shorter.
 func (r *Repair) verdict() string {
 	switch {
 	case r.Unnecessary:
@@ -149,7 +146,6 @@ func (r *Repair) verdict() string {
 	return ""
 }
 
-// comparison returns the section that compares the two configurations, fault by fault.
 func (r *Report) comparison() report.Section {
 	t := &report.Table{
 		Columns: []report.Column{{Name: "node"}, {Name: "alert"}, {Name: "alert began"}, {Name: r.Runs[0].Config, Long: true}, {Name: r.Runs[2].Config, Long: true}},
@@ -161,10 +157,8 @@ func (r *Report) comparison() report.Section {
 	return report.Section{Title: "What the second configuration would have done differently", Lead: "As it went.", Table: t}
 }
 
-// timelineNodes is the limit of nodes in the timeline.
 const timelineNodes = 100
 
-// timeline returns the section with the timeline of the first answer's repairs.
 func (r *Report) timeline() report.Section {
 	t := &report.Timeline{From: r.From, To: r.Until, Empty: "Drydock would have repaired nothing."}
 	fleet := report.Lane{Name: "fleet"}

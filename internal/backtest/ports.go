@@ -104,8 +104,7 @@ func (w *world) Write(_ context.Context, was *corev1.Node, c engine.NodeChange) 
 	return n.now, nil
 }
 
-// patch writes annotations on a Node. The live alert receiver writes an alert on its Node in the
-// same way.
+// The live alert receiver writes an alert on its Node in the same way.
 func (w *world) patch(_ context.Context, was *corev1.Node, annotations map[string]*string) error {
 	n := w.node[was.Name]
 	if n == nil {

@@ -38,28 +38,27 @@ type Options struct {
 // Replay is one replay of the past. Its caller feeds it the moments in order.
 type Replay struct {
 	*world
-	engine *engine.Engine
-	intake intake.Intake
-	poll   time.Duration
-	// polled is when Alertmanager is polled next. due is when the engine's next pass is due.
+	engine      *engine.Engine
+	intake      intake.Intake
+	poll        time.Duration
 	polled, due time.Time
-	// notBefore is when the latest gap in the data ends. Nothing is decided before that time.
+	// After a gap in the data, nothing is decided before this time.
 	notBefore time.Time
 	gaps      []Gap
 	passes    int
-	// turned, if not nil, is called after each call of the method turn. Only tests set it.
+	// Called after each turn if not nil. Only tests set it.
 	turned func()
 }
 
-// Gap is a period without data. The replay decides nothing in it.
+// Gap is a period without data. Nothing is decided during it.
 type Gap struct {
 	From  time.Time `json:"from"`
 	Until time.Time `json:"until"`
 	Why   string    `json:"why"`
 }
 
-// Enforced returns the configuration with mode enforce for every policy that only observes, because
-// a backtest shows what Drydock would have done.
+// Enforced returns the configuration with mode enforce for every policy, because a backtest shows
+// what Drydock would have done.
 func Enforced(c *remediations.Config) *remediations.Config {
 	out := *c
 	out.Mode, out.Policies = remediations.ModeEnforce, nil
@@ -113,8 +112,7 @@ func New(o Options, from time.Time) *Replay {
 	return r
 }
 
-// Feed runs the replay up to the moment m, applies the changes of the moment and, if needed, lets
-// the engine decide.
+// Feed runs the replay up to the moment m and applies its changes.
 func (r *Replay) Feed(ctx context.Context, m history.Moment) error {
 	if err := r.Until(ctx, m.At); err != nil {
 		return err
@@ -137,7 +135,7 @@ func (r *Replay) Feed(ctx context.Context, m history.Moment) error {
 	return ctx.Err()
 }
 
-// gap records a gap. A gap that begins at the end of the last one belongs to the same gap.
+// A gap that begins at the end of the last one belongs to the same gap.
 func (r *Replay) gap(g Gap) {
 	if last := len(r.gaps) - 1; last >= 0 && r.gaps[last].Until.Equal(g.From) && r.gaps[last].Why == g.Why {
 		r.gaps[last].Until = g.Until
@@ -162,11 +160,11 @@ func (r *Replay) Until(ctx context.Context, t time.Time) error {
 // Finish ends the replay at the time t.
 func (r *Replay) Finish(t time.Time) { r.story.finish(t) }
 
-// idle reports whether the replay changes nothing before the next moment of the past.
+// True if nothing changes before the next moment of the past.
 func (r *Replay) idle() bool { return r.engine.Idle() && r.unready == 0 }
 
-// stirs reports whether the moment may need a decision: an alert begins to fire, a changed Node is
-// not Ready, or a silence begins or ends.
+// The moment may need a decision: an alert begins to fire, a changed Node is not Ready, or a
+// silence begins or ends.
 func (r *Replay) stirs(m history.Moment) bool {
 	for _, a := range m.Alerts {
 		if a.EndsAt.IsZero() {
@@ -181,8 +179,8 @@ func (r *Replay) stirs(m history.Moment) bool {
 	return len(m.Silences) > 0
 }
 
-// awake runs the engine's last regular pass before t, which the live engine would have run, too.
-// The replay skips such passes while the engine is idle.
+// The live engine would have made this pass. The replay skips regular passes while the engine is
+// idle.
 func (r *Replay) awake(ctx context.Context, t time.Time) {
 	if last := r.grid(t); last.After(r.now) && last.Before(t) {
 		r.now = last
@@ -190,11 +188,10 @@ func (r *Replay) awake(ctx context.Context, t time.Time) {
 	}
 }
 
-// grid returns the latest regular time for a poll of Alertmanager that is at or before t. The
-// regular times are the multiples of the poll interval.
+// Alertmanager is polled at multiples of the poll interval.
 func (r *Replay) grid(t time.Time) time.Time { return t.Truncate(r.poll) }
 
-// next returns when something happens next, or the zero time if nothing does.
+// A zero time means that nothing happens any more.
 func (r *Replay) next() time.Time {
 	var cure time.Time
 	if len(r.coming) > 0 {
@@ -210,8 +207,6 @@ func (r *Replay) next() time.Time {
 	return later(at, r.notBefore, r.now)
 }
 
-// turn does everything that is due now: it wakes tasks, applies cures and sends Alertmanager's
-// posts. Then the engine makes one pass.
 func (r *Replay) turn(ctx context.Context) {
 	r.wakeUp()
 	r.cure()

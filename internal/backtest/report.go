@@ -35,52 +35,48 @@ func (s *Seconds) UnmarshalJSON(text []byte) error {
 type Report struct {
 	From  time.Time `json:"from"`
 	Until time.Time `json:"until"`
-	// Assumptions has one sentence for each thing that the replays assume because the recorded data do
-	// not show it. NotReplayed has the policies that were not replayed, each with the reason.
+	// Assumptions has one sentence for each thing that the recorded data do not show. NotReplayed
+	// has the policies that were not replayed, with the reasons.
 	Assumptions []string `json:"assumptions"`
 	NotReplayed []string `json:"notReplayed"`
-	// Gaps are the periods without data. Skipped are the parts of the data that could not be read.
+	// Gaps are periods without data. Skipped is what could not be read.
 	Gaps    []Gap          `json:"gaps"`
 	Skipped []history.Skip `json:"skipped"`
-	// Runs has two answers for each configuration. The first answer assumes that steps have no effect:
-	// each fault ends when it ended in the past. The second answer assumes that each step cures its
-	// node.
+	// Runs has two answers for each configuration. In the first, each fault ends when it ended in
+	// the past. In the second, each step cures its node.
 	Runs []Answer `json:"runs"`
-	// Differences has each fault that the first two configurations treat differently: with other
-	// steps, or at other times. It compares the replays where steps have no effect.
+	// Differences has each fault that the first two configurations treat differently. It compares
+	// the replays where steps have no effect.
 	Differences []Difference `json:"differences,omitempty"`
 }
 
-// Answer is the result of one replay of one configuration. Curing reports that each step was
-// assumed to cure its node.
+// Answer is the result of one replay of one configuration. Curing means that each step was assumed
+// to cure its node.
 type Answer struct {
-	Config string `json:"config"`
-	Curing bool   `json:"asIfCured"`
-	Totals Totals `json:"totals"`
-	// ByStep has how often each step was issued, for each policy.
+	Config  string      `json:"config"`
+	Curing  bool        `json:"asIfCured"`
+	Totals  Totals      `json:"totals"`
 	ByStep  []StepCount `json:"byStep"`
 	Repairs []*Repair   `json:"repairs"`
 	Holds   []Held      `json:"holds"`
-	// HeldNodes has one entry for each period while a node's repair was held. The entries are sorted
-	// by the periods' ends.
+	// HeldNodes has the periods while a node's repair was held, sorted by their ends.
 	HeldNodes []NodeHold `json:"heldNodes"`
 	Openings  []Opening  `json:"breakerOpenings"`
-	// Again are the nodes that were repaired more than once.
-	Again []Again `json:"repairedAgain"`
+	Again     []Again    `json:"repairedAgain"`
 }
 
 // Totals has the most important numbers of one answer.
 type Totals struct {
-	// Acted is the number of repairs that issued at least one step. Unnecessary is how many of these
-	// repairs had a fault that ended by itself before the time limit of the first step.
+	// Acted counts the repairs with at least one step. Unnecessary counts those whose fault ended
+	// by itself before the time limit of the first step.
 	Acted       int `json:"repairs"`
 	Unnecessary int `json:"unnecessary"`
-	// Shortened is the number of necessary repairs that ended their fault at least one minute before
-	// its end in the past. Saved is the sum of the saved time of these repairs.
+	// Shortened counts the necessary repairs that ended their fault at least one minute earlier
+	// than in the past. Saved is the sum of the saved time.
 	Shortened int     `json:"shortened"`
 	Saved     Seconds `json:"savedSeconds"`
 	Exhausted int     `json:"exhausted"`
-	// OnlyHeld is the number of faults with a held repair and without an issued step on the node.
+	// OnlyHeld counts the faults with a held repair and without a step on the node.
 	OnlyHeld   int `json:"onlyHeld"`
 	MostAtOnce int `json:"mostAtOnce"`
 }
@@ -108,10 +104,8 @@ type Difference struct {
 	Second []Step    `json:"second"`
 }
 
-// shortenedBy is the smallest difference that makes a fault count as shortened.
 const shortenedBy = time.Minute
 
-// answer returns the result of the replay.
 func (r *Replay) answer(name string) Answer {
 	s := r.story
 	out := Answer{Config: name, Curing: r.curing, Repairs: s.repairs, Holds: s.heldBy(), HeldNodes: s.byNode, Openings: s.openings}
@@ -151,8 +145,7 @@ func (r *Replay) answer(name string) Answer {
 	return out
 }
 
-// differences compares the repair steps of two replays. It returns each fault where the replays
-// have different steps, or steps at different times.
+// A fault is in the result if its steps or their times differ.
 func differences(a, b []*Repair) (out []Difference) {
 	type key struct {
 		node, alert string
@@ -185,7 +178,6 @@ func differences(a, b []*Repair) (out []Difference) {
 	return out
 }
 
-// notReplayed returns the policies that are not replayed, with the reason.
 func notReplayed(c *remediations.Config) (out []string) {
 	for _, p := range c.Policies {
 		switch {
@@ -198,8 +190,7 @@ func notReplayed(c *remediations.Config) (out []string) {
 	return out
 }
 
-// assumptions returns one sentence for each thing that a replay assumes because the recorded data
-// do not show it.
+// Each sentence is something that a replay assumes because the recorded data do not show it.
 func assumptions(o Options) []string {
 	out := []string{
 		"Policies that observe are replayed as if they enforced.",
@@ -234,12 +225,11 @@ func assumptions(o Options) []string {
 	return out
 }
 
-// showsNothing is the end of an assumption about a policy's witness. It is for a sign of the
-// witness that the recorded data do not show.
+// The end of an assumption about a sign that must confirm an alert, but is not in the recorded
+// data.
 const showsNothing = "So this sign of its witness shows nothing. A repair that needs it is held as " + string(remediations.ReasonNotWitnessed) + "."
 
-// notRecorded returns the assumption about a sign of this kind, if the recorded data do not show
-// such signs. Otherwise it returns "".
+// "" if the recorded data show signs of this kind.
 func notRecorded(k signs.Kind) string {
 	switch k {
 	case signs.DaemonSetPod:
@@ -264,7 +254,6 @@ func (r *Report) JSON(out io.Writer) error {
 	return nil
 }
 
-// words returns the steps with their times, as text.
 func words(steps []Step) string {
 	var out []string
 	for _, s := range steps {

@@ -12,7 +12,7 @@ import (
 )
 
 // Routing is the part of Alertmanager's configuration that a backtest reads: routes and inhibition
-// rules. Receivers are ignored, because a backtest sends nothing.
+// rules. Nothing is sent, so receivers are ignored.
 type Routing struct {
 	Route   *Route        `yaml:"route"`
 	Inhibit []*Inhibition `yaml:"inhibit_rules"`
@@ -30,8 +30,7 @@ type Route struct {
 	Interval *model.Duration   `yaml:"group_interval"`
 	Repeat   *model.Duration   `yaml:"repeat_interval"`
 	Routes   []*Route          `yaml:"routes"`
-	// Mute and Active are names of time intervals. A backtest does not apply them, and the report says
-	// so.
+	// Names of time intervals. A backtest does not apply them, and the report says so.
 	Mute   []string `yaml:"mute_time_intervals"`
 	Active []string `yaml:"active_time_intervals"`
 
@@ -52,7 +51,7 @@ type Inhibition struct {
 	source, target labels.Matchers
 }
 
-// allLabels in a group_by makes a group for each alert.
+// With this value in group_by, each alert has its own group.
 const allLabels = "..."
 
 // ReadRouting reads the configuration of an Alertmanager.
@@ -119,9 +118,8 @@ func matchersOf(equal, re map[string]string, all []string) (out labels.Matchers,
 	return out, err
 }
 
-// of returns the routes that notify for an alert with these labels, as Alertmanager chooses them. A
-// route is chosen if it matches and none of its children does. The siblings after a matching route
-// are tried only if that route has continue: true.
+// Alertmanager chooses a route if it matches and none of its children does. It tries the siblings
+// after a matching route only if that route has continue: true.
 func (r *Route) of(set model.LabelSet) (out []*Route) {
 	if !r.matchers.Matches(set) {
 		return nil
@@ -139,7 +137,7 @@ func (r *Route) of(set model.LabelSet) (out []*Route) {
 	return out
 }
 
-// intervals returns the time intervals of this route and its children, sorted.
+// With those of the children, sorted.
 func (r *Route) intervals() []string {
 	out := slices.Concat(r.Mute, r.Active)
 	for _, below := range r.Routes {
@@ -149,7 +147,6 @@ func (r *Route) intervals() []string {
 	return slices.Compact(out)
 }
 
-// group returns the key of the alert's group: the route's ID and the alert's labels of group_by.
 func (r *Route) group(set model.LabelSet) string {
 	by := model.LabelSet{}
 	for name, value := range set {
@@ -160,7 +157,6 @@ func (r *Route) group(set model.LabelSet) string {
 	return r.id + by.String()
 }
 
-// same reports whether two alerts have the same value for each label in the rule's list equal.
 func (r *Inhibition) same(a, b model.LabelSet) bool {
 	return !slices.ContainsFunc(r.Equal, func(name string) bool { return a[model.LabelName(name)] != b[model.LabelName(name)] })
 }

@@ -15,12 +15,11 @@ type Named struct {
 	Options
 }
 
-// ahead is how many moments the source may read before a replay uses them.
+// The source may read this many moments before a replay uses them.
 const ahead = 256
 
-// Backtest replays the past twice with each configuration: once with steps that do nothing, and
-// once with steps that cure their nodes. It compares the first two configurations. It reads the
-// past only once, for all replays. The replays are independent and run at the same time.
+// Backtest replays the past twice with each configuration: with steps that do nothing, and with
+// steps that cure their nodes. It reads the past once for all replays, which run at the same time.
 func Backtest(ctx context.Context, source history.Source, from, until time.Time, configs ...Named) (*Report, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -85,9 +84,8 @@ func Backtest(ctx context.Context, source history.Source, from, until time.Time,
 	return out, nil
 }
 
-// ofEach calls the function say for each configuration and returns all sentences, without
-// duplicates. If a sentence is not true for all configurations, it begins with the name of its
-// configuration.
+// Without duplicates. A sentence that is not true for all configurations begins with the name of
+// its own.
 func ofEach(configs []Named, say func(*Options) []string) (out []string) {
 	said := make([][]string, len(configs))
 	for i := range configs {

@@ -10,8 +10,8 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// step simulates the provider of one remediation, and accepts each call. In a replay that assumes
-// cures, a call also schedules the cure of the node.
+// The simulated provider accepts each call. In a replay that assumes cures, a call also schedules
+// the cure of the node.
 type step struct {
 	w    *world
 	name string
@@ -30,7 +30,7 @@ func (s step) Act(_ context.Context, m engine.Machine, mayStill func() error) (r
 	return remediations.CallAccepted, nil
 }
 
-// asked simulates a step whose success is proven by an answer of the provider, not by the Node.
+// The provider's answer, not the Node, proves that the step succeeded.
 type asked struct{ step }
 
 // Survey implements engine.Surveyor. It keeps the node's name for the later proof.
@@ -38,7 +38,7 @@ func (asked) Survey(_ context.Context, m engine.Machine) remediations.Survey {
 	return remediations.Survey{Before: remediations.Before(m.Node)}
 }
 
-// missing returns what is missing to prove the step's success, or "" if the success is proven.
+// "" if the success is proven.
 func (s asked) missing() string {
 	if s.w.curing {
 		return "" // in this replay, a node is healthy only because the step cured it
@@ -46,7 +46,6 @@ func (s asked) missing() string {
 	return "a backtest does not know the result of the step"
 }
 
-// pods simulates a step that restarts pods.
 type pods struct{ asked }
 
 // Proven implements engine.PodProver.
@@ -54,7 +53,6 @@ func (s pods) Proven(context.Context, remediations.Before) (remediations.PodProo
 	return remediations.PodProof{Missing: s.missing()}, nil
 }
 
-// machine simulates a step that replaces a machine.
 type machine struct{ asked }
 
 // Replaced implements engine.Replacer.
@@ -66,7 +64,6 @@ func (s machine) Replaced(_ context.Context, of remediations.Before) (remediatio
 	return remediations.Replacement{MachineGone: true, Successors: []string{n.now.Spec.ProviderID}}, nil
 }
 
-// power simulates a step that switches a machine off.
 type power struct{ asked }
 
 // PoweredOff implements engine.PowerProver.
@@ -74,7 +71,6 @@ func (s power) PoweredOff(context.Context, remediations.Before) (missing string,
 	return s.missing(), nil
 }
 
-// empties simulates the step that drains a node.
 type empties struct{ w *world }
 
 // Work implements engine.Worker.
@@ -86,7 +82,6 @@ func (e empties) Work(_ context.Context, _ engine.Machine, mayStill func() error
 	return nil
 }
 
-// actuators returns the actuators of all configured providers.
 func (w *world) actuators() map[string]map[string]engine.Actuator {
 	of := func(name string) engine.Actuator {
 		s := step{w, name}
@@ -113,11 +108,10 @@ func (w *world) actuators() map[string]map[string]engine.Actuator {
 	return out
 }
 
-// podSign simulates pods that a policy's witness (a sign that must confirm an alert) is about. The
-// recorded data have no pods. So a pod counts as unhealthy while an alert fires on its node.
+// The recorded data have no pods, so a pod counts as unhealthy while an alert fires on its node.
 type podSign struct{ w *world }
 
-// Testify implements engine.Witness. The pod counts as unhealthy while an alert fires on its node.
+// Testify implements engine.Witness.
 func (s podSign) Testify(_ context.Context, m engine.Machine, _ signs.Sign) signs.Testimony {
 	if n := s.w.node[m.Node]; n != nil && len(n.firing) > 0 && n.cured == nil {
 		return signs.Testimony{Answer: signs.Ill, Saw: "an alert fires; pods are not in the record"}

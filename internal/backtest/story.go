@@ -17,37 +17,34 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// story collects what Drydock did in one replay.
 type story struct {
 	config *remediations.Config
 
-	// faults has the alerts of the past about nodes, by the alert's fingerprint. Each list is in order
-	// of time, because an alert may fire several times.
+	// By the alert's fingerprint. An alert may fire several times: its list is in order of time.
 	faults  map[string][]*Fault
 	repairs []*Repair
 	byID    map[string]*Repair
-	// held has each node whose repair is held now, by the node's name. holds sums up all holds so far,
-	// by policy and reason.
+	// held is by the node's name. holds sums up all holds so far, by policy and reason.
 	held     map[string]*holding
 	holds    map[Hold]*Held
 	byNode   []NodeHold
 	breakers map[string]bool
 	openings []Opening
 	most     int
-	// heldOnly is the number of faults with a held repair and without an issued step on the node.
+	// Faults with a held repair and without a step on the node.
 	heldOnly int
-	// slots and status are two parts of the ledger (Drydock's ConfigMap) as text, from its last save.
-	// They show whether the next save changes these parts.
+	// Two parts of Drydock's ConfigMap as they were last saved. They show whether the next save
+	// changes these parts.
 	slots, status string
 }
 
-// Fault is one alert about a node in the past, from when it began to fire to its end.
+// Fault is one alert about a node in the past.
 type Fault struct {
 	Alert string    `json:"alert"`
 	Node  string    `json:"node"`
 	Began time.Time `json:"began"`
-	// Ended is when the fault ended in the past, or zero if it did not end. Cured is when a step of
-	// the replay is assumed to have ended it, or zero if no step did.
+	// Ended is when the fault ended in the past. Cured is when a step of the replay is assumed to
+	// have ended it. Zero if that did not happen.
 	Ended time.Time `json:"ended,omitzero"`
 	Cured time.Time `json:"cured,omitzero"`
 }
@@ -57,20 +54,17 @@ type Repair struct {
 	ID     string `json:"id"`
 	Policy string `json:"policy"`
 	Fault
-	// Recorded is when Drydock wrote the repair's record. Steps are the issued steps.
 	Recorded time.Time `json:"recorded"`
 	Steps    []Step    `json:"steps"`
-	// Over is when the repair ended, or zero if it was still on record at the end of the replay.
-	// Outcome is its result, and Why is Drydock's reason. Both are empty if the repair did nothing
-	// before its alert ended.
+	// Over is zero if the repair had not ended with the replay. Outcome and Why are empty if the
+	// repair did nothing before its alert ended.
 	Over    time.Time            `json:"over,omitzero"`
 	Outcome remediations.Outcome `json:"outcome,omitempty"`
 	Why     string               `json:"why,omitempty"`
-	// Unnecessary reports that the fault ended by itself before the time limit (Wait) of the first
-	// step.
+	// Unnecessary means that the fault ended by itself before the time limit of the first step.
 	Unnecessary bool `json:"unnecessary"`
-	// Saved is how long before its recorded end the fault ended in this replay. AtLeast reports that
-	// the data end before the fault, so Saved may be larger.
+	// Saved is how much earlier than in the past the fault ended. AtLeast means that the data end
+	// before the fault, so Saved may be larger.
 	Saved   Seconds `json:"savedSeconds"`
 	AtLeast bool    `json:"atLeast"`
 
@@ -81,17 +75,16 @@ type Repair struct {
 type Step struct {
 	Name string    `json:"name"`
 	At   time.Time `json:"at"`
-	// Wait is how long the step's proof may take.
-	Wait Seconds `json:"waitSeconds"`
+	Wait Seconds   `json:"waitSeconds"`
 }
 
-// Hold is the reason why Drydock held repairs of one policy: it did not begin or continue them.
+// Hold is the reason why repairs of one policy did not begin or continue.
 type Hold struct {
 	Policy string              `json:"policy"`
 	Reason remediations.Reason `json:"reason"`
 }
 
-// Held says how often a hold began, how long it lasted in total, and its longest time.
+// Held says how often a hold began, its total time, and its longest time.
 type Held struct {
 	Hold
 	Times   int     `json:"times"`
@@ -115,9 +108,8 @@ type holding struct {
 	since time.Time
 }
 
-// Opening is one period while a circuit breaker was not closed. Scope is what the breaker protects:
-// the cluster or a part of it. Until is zero if the breaker was not closed at the end of the
-// replay.
+// Opening is one period while a circuit breaker was not closed. Scope is what it protects: the
+// cluster or a part of it. Until is zero if it was not closed at the end.
 type Opening struct {
 	Scope string    `json:"scope"`
 	From  time.Time `json:"from"`
@@ -131,7 +123,7 @@ func newStory(c *remediations.Config) *story {
 	}
 }
 
-// fault records that an alert of the past began or ended. ended is zero if it began.
+// A zero ended means that the alert began.
 func (s *story) fault(f *firing, node string, ended time.Time) {
 	all := s.faults[f.fingerprint]
 	last := len(all) - 1
@@ -143,15 +135,12 @@ func (s *story) fault(f *firing, node string, ended time.Time) {
 	}
 }
 
-// cured records that a step ended the fault.
 func (s *story) cured(fingerprint string, at time.Time) {
 	if all := s.faults[fingerprint]; len(all) > 0 {
 		all[len(all)-1].Cured = at.UTC()
 	}
 }
 
-// wrote records what a write on a Node shows about repairs: a record, a new entry in the history,
-// or the removal of a record.
 func (s *story) wrote(now time.Time, before, after *corev1.Node) {
 	if text := after.Annotations[remediations.NodeRepairKey]; text != before.Annotations[remediations.NodeRepairKey] && text != "" {
 		if r, err := s.config.Registry.DecodeRecord(text); err == nil {
@@ -172,8 +161,8 @@ func (s *story) wrote(now time.Time, before, after *corev1.Node) {
 	}
 }
 
-// dropped records the end of a repair when its record was removed from the Node. If the repair did
-// nothing, the Node's history does not have it, and only the removal shows its end.
+// A repair that did nothing is not in the Node's history. Only the removal of its record shows its
+// end.
 func (s *story) dropped(now time.Time, was *remediations.Record) {
 	if r := s.byID[was.ID]; r != nil && r.Over.IsZero() {
 		r.Over = now.UTC()
@@ -194,15 +183,14 @@ func (s *story) record(now time.Time, node string, of *remediations.Record) {
 	}
 }
 
-// noteEvent records the end of a superseded repair, which only an Event shows.
+// Only an Event shows the end of a superseded repair.
 func (s *story) noteEvent(now time.Time, e engine.Event) {
 	if r := s.byID[e.Action]; r != nil && e.Reason == "RepairSuperseded" && r.Over.IsZero() {
 		r.Over, r.Outcome, r.Why = now.UTC(), remediations.OutcomeSuperseded, e.Note
 	}
 }
 
-// decided records a decision about a node: whether its repair is held, for example by a silence or
-// a limit.
+// The decision shows whether a repair is held, for example by a silence or a limit.
 func (s *story) decided(now time.Time, node string, d lifecycle.Decision) {
 	if d.Verb == lifecycle.VerbLook {
 		return // the engine only observes the node again
@@ -234,8 +222,7 @@ func (s *story) decided(now time.Time, node string, d lifecycle.Decision) {
 	h.nodes[node] = true
 }
 
-// gone records that a Node was deleted. It ends the hold of the node's repair. It also ends the
-// repair if the repair issued no step.
+// A deleted Node ends the hold of its repair, and the repair itself if it issued no step.
 func (s *story) gone(now time.Time, node string, was *remediations.Record) {
 	s.release(node, now)
 	if was != nil && s.byID[was.ID] != nil && len(s.byID[was.ID].Steps) == 0 {
@@ -243,7 +230,6 @@ func (s *story) gone(now time.Time, node string, was *remediations.Record) {
 	}
 }
 
-// release records the end of the node's hold.
 func (s *story) release(node string, now time.Time) {
 	was := s.held[node]
 	if was == nil {
@@ -257,16 +243,15 @@ func (s *story) release(node string, now time.Time) {
 	delete(s.held, node)
 }
 
-// releaseAll records the end of all holds. The replay calls it before a gap in the data and at its
-// own end, because no decision follows.
+// Called before a gap in the data and at the end of the replay, because no decision follows.
 func (s *story) releaseAll(now time.Time) {
 	for _, node := range slices.Sorted(maps.Keys(s.held)) {
 		s.release(node, now)
 	}
 }
 
-// saved records what changed in a saved ledger. It decodes only the changed parts: decoding the
-// whole ledger at each save would take a twelfth of a replay's time.
+// Decoding the whole ledger at each save would take a twelfth of a replay's time, so only changed
+// parts are decoded.
 func (s *story) saved(now time.Time, data map[string]string) {
 	if data[ledger.KeySlots] == s.slots && data[ledger.KeyStatus] == s.status {
 		return
@@ -295,8 +280,7 @@ func (s *story) saved(now time.Time, data map[string]string) {
 	}
 }
 
-// finish computes Unnecessary and Saved of each repair at the end of the replay. Both depend on the
-// time when the fault ended in the past.
+// Unnecessary and Saved of a repair depend on when the fault ended in the past.
 func (s *story) finish(until time.Time) {
 	s.releaseAll(until)
 	s.heldOnly = s.onlyHeld(until)
@@ -323,9 +307,8 @@ func (s *story) finish(until time.Time) {
 	}
 }
 
-// onlyHeld counts the faults with a held repair and without an issued step on the node. It does not
-// count repairs: a fault may have several repairs, one after the other. A fault has no repair at
-// all if a hold concerns the whole fleet.
+// Faults are counted, not repairs: a fault may have several repairs, one after the other, or none
+// if a hold concerns the whole fleet.
 func (s *story) onlyHeld(until time.Time) (count int) {
 	holds, steps := map[string][]NodeHold{}, map[string][]time.Time{}
 	for _, h := range s.byNode {
@@ -354,7 +337,7 @@ func (s *story) onlyHeld(until time.Time) (count int) {
 	return count
 }
 
-// heldBy returns the totals of all holds, the longest first.
+// The longest hold is first.
 func (s *story) heldBy() (out []Held) {
 	for _, h := range s.holds {
 		out = append(out, *h)

@@ -19,18 +19,17 @@ import (
 	"drydock.dev/drydock/remediations/routing"
 )
 
-// leaseFor is how long a node's lease is valid: the kubelet's default.
+// The kubelet's default duration of a lease.
 const leaseFor = 40 * time.Second
 
-// world implements the engine's interfaces in memory. It has the Nodes of the past, and what
-// Drydock wrote on them in the replay.
+// The Nodes of the past, with what Drydock wrote on them in the replay. The engine uses it in place
+// of the cluster.
 type world struct {
 	*simulation
 	config *remediations.Config
 	alerts *alertmanager
 	ill    map[corev1.NodeConditionType]corev1.ConditionStatus
 	cures  Cures
-	// curing reports that each step cures its node in this replay.
 	curing bool
 
 	// nodes are sorted by name.
@@ -38,44 +37,38 @@ type world struct {
 	node    map[string]*node
 	unready int
 	version int
-	// touched are the names of the Nodes that were added, changed or removed since the engine's last
-	// call of Changed.
+	// The Nodes that were added, changed or removed since the engine's last call of Changed.
 	touched map[string]bool
 
-	// about has the alerts that fire at the present simulated time, by fingerprint.
+	// The alerts that fire at the present simulated time, by fingerprint.
 	about map[string]*firing
 
 	ledger   map[string]string
 	ledgerAt int
 	coming   []coming
 	story    *story
-	// wrote, if not nil, is called for each write on a Node.
+	// Called for each write on a Node if not nil.
 	wrote func(before, after *corev1.Node)
-	// asked, if not nil, is called when the engine reads a sample of the nodes' leases. names are the
-	// names of these nodes.
+	// Called if not nil when the engine reads a sample of the nodes' leases.
 	asked func(names []string)
-	// decided, if not nil, is called for each decision about a node.
+	// Called for each decision about a node if not nil.
 	decided func(node string, d lifecycle.Decision)
 }
 
-// node is one Node of the past, with what changed on it in the replay.
+// One Node: as it was in the past, and as the replay changed it.
 type node struct {
 	past, now *corev1.Node
-	// annotations and labels are those that Drydock wrote. cordoned and tainted report that Drydock
-	// cordoned or tainted the Node.
+	// Only what Drydock itself wrote is in these fields.
 	annotations, labels map[string]string
 	cordoned            bool
 	tainted             *metav1.Time
 	cured               *cured
-	// boots is the number of boots that steps caused. machines is the number of replacements of the
-	// machine.
+	// Boots and replacements of the machine that steps caused.
 	boots, machines int
-	// firing has the fingerprint of each recorded alert that fires on the node at the present
-	// simulated time.
+	// Fingerprints of the recorded alerts that fire on the node now.
 	firing map[string]bool
 }
 
-// apply applies the changes of the past at one moment.
 func (w *world) apply(m history.Moment) {
 	for _, name := range m.Gone {
 		w.remove(name)
@@ -103,8 +96,7 @@ func (w *world) apply(m history.Moment) {
 	}
 }
 
-// stillFiring is called for a newly registered Node. It assigns to the Node the alerts that name it
-// and were already firing.
+// A new Node gets the alerts that name it and were already firing.
 func (w *world) stillFiring(name string) {
 	n := w.node[name]
 	for fp, about := range w.about {
@@ -128,8 +120,8 @@ func (w *world) stillFiring(name string) {
 	}
 }
 
-// remove deletes a Node. The hold of its repair ends, because the engine makes no more decisions
-// about the node. A repair that issued no step ends, too.
+// A deleted Node ends the hold of its repair, and the repair itself if it issued no step. The
+// engine makes no more decisions about it.
 func (w *world) remove(name string) {
 	n := w.node[name]
 	if n == nil {
@@ -149,8 +141,7 @@ func (w *world) find(name string) (int, bool) {
 	return slices.BinarySearchFunc(w.nodes, name, func(n *corev1.Node, name string) int { return strings.Compare(n.Name, name) })
 }
 
-// compose builds the Node that the engine sees. It applies Drydock's changes in the replay to the
-// recorded Node.
+// The engine sees the recorded Node with Drydock's changes in the replay.
 func (w *world) compose(n *node) {
 	w.version++
 	out := *n.past
@@ -200,7 +191,6 @@ func (w *world) compose(n *node) {
 	w.touched[out.Name] = true
 }
 
-// alert applies the beginning or the end of an alert of the past.
 func (w *world) alert(a history.Alert) {
 	labels := make(map[string]string, len(a.Labels)+1)
 	for name, value := range a.Labels {
@@ -208,8 +198,8 @@ func (w *world) alert(a history.Alert) {
 	}
 	set := a.Labels
 	if label := w.config.ClusterLabel; label != "" && labels[label] == "" {
-		// Prometheus adds its external labels, for example the cluster's, when it sends an alert. The
-		// recorded alert does not have them.
+		// Prometheus adds its external labels when it sends an alert. The recorded alert does not
+		// have them.
 		labels[label] = w.config.ClusterValue
 		set = maps.Clone(set)
 		set[model.LabelName(label)] = model.LabelValue(w.config.ClusterValue)
@@ -236,7 +226,6 @@ func (w *world) alert(a history.Alert) {
 	w.alerts.begin(f, w.now)
 }
 
-// ended applies the end of an alert of the past.
 func (w *world) ended(fingerprint, on string) {
 	w.alerts.end(fingerprint)
 	delete(w.about, fingerprint)
@@ -257,8 +246,7 @@ func (w *world) ended(fingerprint, on string) {
 	}
 }
 
-// nodeOf returns the name of the node that the alert is about according to any policy, or "" if
-// there is none.
+// "" if the alert is about no node according to any policy.
 func (w *world) nodeOf(labels map[string]string) string {
 	route, _ := routing.Of(w.config, labels, func(name string) *corev1.Node {
 		if n := w.node[name]; n != nil {
@@ -269,7 +257,6 @@ func (w *world) nodeOf(labels map[string]string) string {
 	return route.Node
 }
 
-// cure makes each node healthy whose cure is due now. It returns true if at least one cure was due.
 func (w *world) cure() (any bool) {
 	for len(w.coming) > 0 && !w.coming[0].at.After(w.now) {
 		c := w.coming[0]
@@ -294,8 +281,8 @@ func (w *world) cure() (any bool) {
 	return any
 }
 
-// renewed returns when the node's kubelet last renewed its lease. It computes this from the Ready
-// condition, which the control plane sets to Unknown when the lease has expired.
+// The control plane sets Ready to Unknown when a lease has expired. The time of that shows when the
+// lease was last renewed.
 func (w *world) renewed(n *corev1.Node) time.Time {
 	if r := remediations.ReadyCondition(n); r != nil && r.Status == corev1.ConditionUnknown {
 		return r.LastTransitionTime.Add(-leaseFor)

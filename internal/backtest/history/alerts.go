@@ -16,9 +16,8 @@ import (
 	"github.com/prometheus/prometheus/template"
 )
 
-// rule is one alerting rule. The server evaluates its expression. This code applies the fields for,
-// keep_firing_for and labels, as Prometheus' rules/alerting.go does. It ignores annotations,
-// because they decide nothing.
+// The server evaluates only the expression. The code below applies for, keep_firing_for and labels
+// as Prometheus' rules/alerting.go does.
 type rule struct {
 	name, expr       string
 	interval, offset time.Duration
@@ -32,25 +31,23 @@ type rule struct {
 	failed           *Skip
 }
 
-// active is an alert that is pending or fires.
 type active struct {
 	labels model.LabelSet
 	since  int64 // when the alert became pending, in ms
 	fired  int64 // when the alert began to fire, in ms; 0 while it is pending
-	// missing is the time, in ms, of the first evaluation without a result. From then on, the alert
-	// fires only because of keep_firing_for. missing is 0 while the expression has a result.
+	// The time, in ms, of the first evaluation without a result. From then on, only keep_firing_for
+	// lets the alert fire. 0 while there is a result.
 	missing int64
 }
 
-// alertChange is an alert that began to fire or ended.
 type alertChange struct {
 	at int64
 	Alert
 	silence bool // the change is of a silence about the node in the labels, not of an alert
 }
 
-// recordedAlerts returns a pseudo-rule that stands for all alerting rules. Its expression selects
-// the alerts that Prometheus recorded as firing.
+// This rule stands for all alerting rules: it selects the alerts that Prometheus recorded as
+// firing.
 func recordedAlerts(o Options) *rule {
 	selector := []*labels.Matcher{
 		labels.MustNewMatcher(labels.MatchEqual, model.MetricNameLabel, alertsMetric),
@@ -60,9 +57,7 @@ func recordedAlerts(o Options) *rule {
 	return &rule{name: "--recorded", expr: matching(selector), interval: o.Step, recorded: true, reads: [][]*labels.Matcher{selector[:1]}, active: map[string]*active{}}
 }
 
-// recordedSilences returns a rule that the backtest makes itself, to read silences. Its expression
-// selects the nodes whose repair was held by a silence, according to Drydock's own recorded
-// metrics.
+// Drydock's own metrics show which nodes were held by a silence.
 func recordedSilences(o Options) *rule {
 	return &rule{
 		name: "silences", expr: "group by (node) (" + o.selector("drydock_node_hold", `,reason="Silenced"`) + ")", interval: o.Step, silences: true,
@@ -70,7 +65,6 @@ func recordedSilences(o Options) *rule {
 	}
 }
 
-// matching returns the selector of series with these matchers, as text.
 func matching(selector []*labels.Matcher) string {
 	var all []string
 	for _, m := range selector {
@@ -87,15 +81,14 @@ func (r *rule) question() question {
 	return question{name: name, text: func(string) string { return r.expr }, values: r.templates, offset: r.offset}
 }
 
-// warmUp returns how long before a period the evaluation of the rule must begin. Otherwise the
-// rule's pending and firing alerts would be wrong at the beginning of the period.
+// An alert may be pending or firing already when the period begins, so the evaluation starts
+// earlier.
 func (r *rule) warmUp() time.Duration { return r.hold + r.keep + 4*r.interval }
 
-// shortest is the smallest number of evaluations in one query. If a query fails, it is divided down
-// to this size to find the evaluations that fail.
+// The smallest number of evaluations in one query. A failing query is divided down to this size.
 const shortest = 60
 
-// run returns the alerts that began to fire or ended in the interval [from, until). Both are in ms.
+// The interval is [from, until), in ms.
 func (r *rule) run(ctx context.Context, p *Past, from, until int64) ([]alertChange, error) {
 	step := r.interval.Milliseconds()
 	first, last := ceil(from, step), ceil(until, step)-step
@@ -125,8 +118,7 @@ func (r *rule) run(ctx context.Context, p *Past, from, until int64) ([]alertChan
 	return out, nil
 }
 
-// evaluated queries the rule's expression in the interval [from, until]. found has the series of
-// the results. failed has the times when the server could not evaluate the expression.
+// The interval is [from, until]. failed has the times that the server could not evaluate.
 func (r *rule) evaluated(ctx context.Context, p *Past, from, until int64) (found []series, failed []run, err error) {
 	step := r.interval.Milliseconds()
 	found, err = p.ask(ctx, r.question(), from, until, step)
@@ -150,8 +142,7 @@ func (r *rule) evaluated(ctx context.Context, p *Past, from, until int64) (found
 	}
 }
 
-// If the server could not evaluate the rule for some time, judge adds a Skip for that period to p.
-// The period may continue in the next call, so judge adds the Skip only after the period has ended.
+// A failure may continue in the next call, so the Skip is added only when it has ended.
 func (r *rule) judge(p *Past, failed []run, last int64) {
 	if r.failed == nil {
 		return
@@ -165,7 +156,7 @@ func (r *rule) judge(p *Past, failed []run, last int64) {
 	}
 }
 
-// alerts returns the periods when each alert existed. The map's key is the alert's labels as text.
+// The key of the map is the alert's labels as text.
 func (r *rule) alerts(ctx context.Context, p *Past, found []series) map[string]*series {
 	out := map[string]*series{}
 	of := &answer{step: r.interval.Milliseconds()}
@@ -214,8 +205,7 @@ func (r *rule) labelsOf(ctx context.Context, p *Past, of model.LabelSet, at run)
 	return p.options.ExternalLabels.Merge(out)
 }
 
-// expand expands the template of a label with Prometheus' own code. A backtest runs no queries for
-// a template. If a template contains a query, the label's value is the text of the error.
+// A backtest runs no queries for a template: the text of the error becomes the label's value.
 func (r *rule) expand(ctx context.Context, p *Past, text string, of model.LabelSet, at run) string {
 	plain := make(map[string]string, len(of))
 	for name, value := range of {
@@ -238,7 +228,7 @@ func (r *rule) expand(ctx context.Context, p *Past, text string, of model.LabelS
 	return out
 }
 
-// follow returns when one alert began to fire and ended between first and last, both in ms.
+// Both times are in ms.
 func (r *rule) follow(key string, s *series, failed []run, first, last int64) (out []alertChange) {
 	step := r.interval.Milliseconds()
 	a, runs := r.active[key], s.Runs
@@ -289,8 +279,8 @@ func (r *rule) follow(key string, s *series, failed []run, first, last int64) (o
 	return out
 }
 
-// before looks for the real beginning of recorded alerts that already fire in the first evaluation.
-// It queries earlier and earlier spans while an alert fires in all of the span.
+// An alert that already fires in the first evaluation began earlier. The queries go further back
+// until they find its beginning.
 func (r *rule) before(ctx context.Context, p *Past, first int64, found []series) error {
 	step := r.interval.Milliseconds()
 	open := map[string]*run{}
@@ -319,5 +309,4 @@ func (r *rule) before(ctx context.Context, p *Past, first int64, found []series)
 	return nil
 }
 
-// ceil returns the first multiple of step that is at least at.
 func ceil(at, step int64) int64 { return at + (step-at%step)%step }

@@ -25,15 +25,14 @@ import (
 	"drydock.dev/drydock/internal/redact"
 )
 
-// httpSettings is the content of the file that --http-config names. It has Prometheus' http_config,
-// and sigv4 as in Prometheus' remote_write.
+// Prometheus' http_config, and sigv4 as in its remote_write.
 type httpSettings struct {
 	HTTP  config.HTTPClientConfig `yaml:",inline"` // not embedded: its UnmarshalYAML would then read the whole file
 	SigV4 *sigv4.SigV4Config      `yaml:"sigv4"`
 }
 
 // ReadTransport returns a transport with the HTTP settings in a file: TLS, authentication, headers,
-// proxies, and AWS' SigV4.
+// proxies and AWS SigV4.
 func ReadTransport(path string) (http.RoundTripper, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -65,20 +64,18 @@ func ReadTransport(path string) (http.RoundTripper, error) {
 	return transport, nil
 }
 
-// wholeAnswers are query parameters that make Thanos and VictoriaMetrics return an error instead of
-// a part of the data. They also make VictoriaMetrics use exactly the requested times. Prometheus
-// ignores them.
+// With these parameters Thanos and VictoriaMetrics return an error instead of a part of the data,
+// and VictoriaMetrics uses exactly the requested times. Prometheus ignores them.
 var wholeAnswers = map[string]string{"partial_response": "false", "deny_partial_response": "1", "nocache": "1"}
 
-// patience is how long one query may take. A server's own limit is usually two minutes.
+// A server's own limit for a query is usually two minutes.
 const patience = 5 * time.Minute
 
-// client sends queries to one server. Its errors are faults, whose kind says what to do next.
 type client struct {
 	api    v1.API
 	shown  string      // the URL without a password
 	spoken atomic.Bool // the server has answered before
-	// secrets are the client's credentials, which are removed from all messages.
+	// These credentials are removed from all messages.
 	secrets redact.Keyring
 }
 
@@ -104,7 +101,7 @@ func newClient(address string, transport http.RoundTripper) (*client, error) {
 	return c, nil
 }
 
-// noted has the parts of an HTTP answer that Prometheus' client library does not return.
+// The parts of an HTTP answer that Prometheus' client library does not return.
 type noted struct {
 	status int
 	after  string // Retry-After
@@ -112,8 +109,7 @@ type noted struct {
 
 type notedKey struct{}
 
-// noting is a transport that stores the status and the Retry-After header of each answer. It stores
-// them in the value of type noted in the request's context.
+// It stores them in the noted value of the request's context.
 type noting struct{ http.RoundTripper }
 
 func (n noting) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -124,7 +120,7 @@ func (n noting) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// kind says how to continue after a fault.
+// The kind of a fault says how to continue after it.
 type kind int
 
 const (
@@ -136,7 +132,6 @@ const (
 	invalid             // the expression cannot be evaluated on this data
 )
 
-// fault is the error for an answer without usable data.
 type fault struct {
 	kind  kind
 	after time.Duration
@@ -145,23 +140,21 @@ type fault struct {
 
 func (f *fault) Error() string { return f.text }
 
-// tooLarge matches the messages of Prometheus, Thanos, Mimir, Cortex and VictoriaMetrics for a
-// query over their limits.
+// The messages of Prometheus, Thanos, Mimir, Cortex and VictoriaMetrics for a query over their
+// limits.
 var tooLarge = regexp.MustCompile(`(?i)maximum resolution|too many|too large|exceed|limit|larger than|timed? ?out|deadline`)
 
-// tooMany matches the messages about the number of series.
 var tooMany = regexp.MustCompile(`(?i)(too many|number of|limit.*|max.*) ?(time ?)?series`)
 
-// ofSeries reports whether the fault is that the query selects too many series. A query over a
-// shorter time would not help, but a query for fewer nodes would.
+// If a query selects too many series, a shorter period does not help, but fewer nodes do.
 func (f *fault) ofSeries() bool {
 	return tooMany.MatchString(f.text) && !strings.Contains(f.text, "points")
 }
 
-// quoted matches the label sets of series that an error message quotes.
+// The label sets of series in an error message.
 var quoted = regexp.MustCompile(`\{\w*=[^}]*\}`)
 
-// ask sends one query. Its error is a *fault, unless ctx has ended.
+// The error is a *fault, unless ctx has ended.
 func (c *client) ask(ctx context.Context, text string, of v1.Range) (model.Matrix, error) {
 	seen := &noted{}
 	within, cancel := context.WithTimeout(context.WithValue(c.secrets.Trace(ctx), notedKey{}, seen), patience)
@@ -219,8 +212,7 @@ func (c *client) fault(err error, seen *noted) *fault {
 	return f
 }
 
-// after returns the duration in the header Retry-After, or 0 if there is none. It ignores a date,
-// because the server's clock may be wrong.
+// A date in the header Retry-After is ignored, because the server's clock may be wrong.
 func after(header string) time.Duration {
 	seconds, err := strconv.Atoi(header)
 	if err != nil {
@@ -229,7 +221,6 @@ func after(header string) time.Duration {
 	return time.Duration(max(0, seconds)) * time.Second
 }
 
-// sleep waits, unless ctx ends first.
 func sleep(ctx context.Context, d time.Duration) error {
 	wait, over := context.WithTimeout(ctx, cmp.Or(d, time.Millisecond))
 	defer over()

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// These metrics of kube-state-metrics describe a Node.
+// Metrics of kube-state-metrics.
 const (
 	metricInfo          = "kube_node_info"
 	metricCreated       = "kube_node_created"
@@ -22,35 +22,28 @@ const (
 	metricCondition     = "kube_node_status_condition"
 )
 
-// stateMetrics is a regular expression for the label job of kube-state-metrics. It matches the same
-// jobs as the shipped rules.
+// The same jobs as in the shipped rules.
 const stateMetrics = "kube-state-metrics|.+[-/]kube-state-metrics"
 
-// asks is a function that returns a PromQL expression about nodes. by has additional matchers, and
-// offset is an offset modifier. Both may be empty.
 type asks func(by, offset string) string
 
-// fact is one property of nodes that the backtest reads from a metric.
 type fact struct {
 	name string
-	// whole selects all series. It is queried at the start of the time range, unless it is nil.
-	// changes selects the series that differ from those one step before.
+	// whole selects all series, at the start of the time range. changes selects those that differ
+	// from one step before.
 	whole, changes asks
 	values         bool
-	// apply changes the fleet by one event, which is a change of a series. missing gets all series
-	// that exist now. It removes from the fleet everything that these series do not show. Both
-	// functions return the names of the nodes that they changed.
+	// apply changes the fleet by one event. missing gets all series that exist now and removes
+	// everything else from the fleet. Both return the nodes that they changed.
 	apply   func(f *fleet, e event) []string
 	missing func(f *fleet, there []series) []string
 }
 
-// question makes a query from the expression that the function of returns. nodes has the matchers
-// that limit the query to some nodes. The query's name in messages begins with the text what.
+// The matchers in nodes limit the query to some nodes.
 func (f *fact) question(of asks, what, nodes string) question {
 	return question{name: what + f.name, text: func(by string) string { return of(nodes+by, "") }, splits: true, values: f.values}
 }
 
-// selector returns the expression that selects series of a metric of kube-state-metrics.
 func (f *fleet) selector(metric string, more ...string) asks {
 	all := append([]string{fmt.Sprintf("job=~%q", stateMetrics), `exported_node=""`}, more...)
 	for _, m := range f.options.ours() {
@@ -60,21 +53,17 @@ func (f *fleet) selector(metric string, more ...string) asks {
 	return func(by, offset string) string { return text + by + "}" + offset }
 }
 
-// by returns the expression a, aggregated by the labels. how is the aggregation operator, for
-// example max.
 func (a asks) by(how string, labels ...string) asks {
 	return func(by, offset string) string {
 		return how + " by (" + strings.Join(labels, ",") + ") (" + a(by, offset) + ")"
 	}
 }
 
-// appears returns the expression for series that exist now and did not exist one step before.
 func (f *fleet) appears(a asks) asks {
 	return func(by, _ string) string { return a(by, "") + " unless " + a(by, f.offset()) }
 }
 
-// ends returns the expression for series that existed one step before and do not exist now, for
-// nodes that kube-state-metrics still shows.
+// A series counts as ended only while kube-state-metrics still shows its node.
 func (f *fleet) ends(a asks) asks {
 	info := f.selector(metricInfo)
 	return func(by, _ string) string {
@@ -84,18 +73,16 @@ func (f *fleet) ends(a asks) asks {
 
 func (f *fleet) offset() string { return " offset " + model.Duration(f.options.Step).String() }
 
-// shown returns the query for the number of Nodes that each kube-state-metrics shows.
 func (f *fleet) shown() question {
 	info := f.selector(metricInfo).by("group", "job", "instance")
 	return question{name: metricInfo, text: func(by string) string { return info(by, "") }, splits: true}
 }
 
-// plain returns a fact without a value: only whether its series exists matters.
+// Only whether the series exists matters, not its value.
 func (f *fleet) plain(name string, of asks, apply func(f *fleet, e event) []string) fact {
 	return fact{name: name, whole: of, changes: f.appears(of), apply: apply}
 }
 
-// valued returns a fact whose value matters.
 func (f *fleet) valued(name string, apply func(n *nodePast, value float64)) fact {
 	of := f.selector(name).by("max", "node")
 	return fact{
@@ -107,7 +94,6 @@ func (f *fleet) valued(name string, apply func(n *nodePast, value float64)) fact
 	}
 }
 
-// onNode returns an apply function that changes the event's node.
 func onNode(change func(f *fleet, n *nodePast, e event)) func(f *fleet, e event) []string {
 	return func(f *fleet, e event) []string {
 		name := string(e.of["node"])
@@ -119,7 +105,7 @@ func onNode(change func(f *fleet, n *nodePast, e event)) func(f *fleet, e event)
 	}
 }
 
-// facts returns all facts. Events at the same time are applied in this order.
+// Events at the same time are applied in the order of the facts.
 func (f *fleet) facts() []fact {
 	info := f.selector(metricInfo)
 	node := f.plain(metricInfo, info.by("group", "node", "provider_id", "system_uuid", "pod_cidr", "internal_ip"), onNode(func(_ *fleet, n *nodePast, e event) {
@@ -173,8 +159,8 @@ func (f *fleet) facts() []fact {
 	})
 }
 
-// set returns the facts for a property that a Node may have several times, for example a taint. One
-// fact is for values that appear, the other for values that end.
+// A Node may have several taints, for example. One fact is for those that appear, the other for
+// those that end.
 func (f *fleet) set(name string, of asks) []fact {
 	there := f.plain(name, of, onNode(func(_ *fleet, n *nodePast, e event) { n.has(name)[e.of.String()] = e.of }))
 	there.missing = func(f *fleet, found []series) (out []string) {
@@ -197,10 +183,9 @@ func (f *fleet) set(name string, of asks) []fact {
 	}}
 }
 
-// conditions returns the fact for one of two groups of conditions: if wellTrue is set, those whose
-// healthy status is True, otherwise those whose healthy status is False. If several
-// kube-state-metrics disagree about a status, the healthy one counts, as in the shipped rules. The
-// second result is false if the group is empty.
+// The conditions are those whose healthy status is True, or with wellTrue=false those whose healthy
+// status is False. If several kube-state-metrics disagree, the healthy status counts, as in the
+// shipped rules. The second result is false if there are none.
 func (f *fleet) conditions(wellTrue bool) (fact, bool) {
 	var kinds []string
 	if wellTrue {
@@ -225,7 +210,6 @@ func (f *fleet) conditions(wellTrue bool) (fact, bool) {
 	})), len(kinds) > 0
 }
 
-// either returns a regular expression that matches each of the names.
 func either(all []string) string {
 	out := make([]string, len(all))
 	for i, name := range all {

@@ -12,11 +12,11 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// looks is how many instants the function missing checks. They have equal distances.
+// The number of instants that missing checks.
 const looks = 120
 
-// missing records a Skip for each metric that the server does not have in all or a part of the
-// period. Without the Skip, a rule without data would look like a rule that did not fire.
+// Without a Skip for a missing metric, a rule without data would look like a rule that did not
+// fire.
 func (p *Past) missing(ctx context.Context, from, until time.Time) error {
 	readers := map[string][]string{}
 	for _, metric := range []string{metricCreated, metricLabels, metricRole, metricUnschedulable, metricCondition} {
@@ -69,7 +69,6 @@ func (p *Past) missing(ctx context.Context, from, until time.Time) error {
 	return nil
 }
 
-// selector returns the selector of the metric's series in this cluster. by are additional matchers.
 func (o *Options) selector(what, by string) string {
 	metric, more, _ := strings.Cut(strings.TrimSuffix(what, "}"), "{")
 	for _, m := range o.ours() {
@@ -78,8 +77,8 @@ func (o *Options) selector(what, by string) string {
 	return metric + "{" + strings.TrimPrefix(more+by, ",") + "}"
 }
 
-// named returns the name of the metric that a selector selects and, for series of alerts, the
-// matcher of the alert's name. It returns "" if the selector names no metric.
+// For series of alerts the name includes the matcher of the alert's name. "" if the selector names
+// no metric.
 func named(selector []*labels.Matcher) string {
 	what, alert := "", ""
 	for _, m := range selector {

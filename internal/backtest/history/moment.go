@@ -21,30 +21,29 @@ import (
 
 // Source reads the past of one cluster.
 type Source interface {
-	// Moments calls yield with each moment in the interval [from, until), in order of time. The first
-	// moment has all Nodes and all alerts that existed at from. An error of yield ends the reading,
-	// and Moments returns it. The same data give the same moments.
+	// Moments calls yield with each moment of [from, until), in order of time. The first has all
+	// Nodes and alerts that existed at from. An error of yield ends the reading and is returned.
+	// The same data give the same moments.
 	Moments(ctx context.Context, from, until time.Time, yield func(Moment) error) error
-	// Skipped returns the data that Moments could not read or did not use, in order of time. It is
-	// complete when Moments has returned.
+	// Skipped returns the data that were not read or used. It is complete when Moments has
+	// returned.
 	Skipped() []Skip
 }
 
 // Moment is all changes at one instant. No two moments have the same instant.
 type Moment struct {
 	At time.Time
-	// Nodes are the complete Nodes that appeared or changed, in their state from At on, sorted by
-	// name. They are shared with later moments: do not change them.
+	// Nodes are the complete Nodes that appeared or changed, sorted by name. They are shared with
+	// later moments: do not change them.
 	Nodes []*corev1.Node
-	// Gone are the names of the Nodes that were deleted, sorted.
-	Gone []string
-	// Alerts are the alerts that began to fire or ended, sorted by their labels.
+	Gone  []string
+	// Alerts that began to fire or ended, sorted by their labels.
 	Alerts []Alert
-	// Silences has the nodes where a silence began or ceased to hold Drydock's repairs.
+	// Silences has the nodes where a silence began to hold repairs, or ceased to.
 	Silences []Silence
-	// Gap, if not nil, means that there are no data from At until Gap.Until. In this period the state
-	// is unknown and nothing can be decided. A gap deletes no Node and ends no alert. The next moment
-	// has all changes that happened during the gap.
+	// Gap, if not nil, means that there are no data until Gap.Until, so nothing can be decided. A
+	// gap deletes no Node and ends no alert: the next moment has all changes that happened during
+	// it.
 	Gap *Gap
 }
 
@@ -58,8 +57,7 @@ type Alert struct {
 
 func (a Alert) compare(b Alert) int { return strings.Compare(a.Labels.String(), b.Labels.String()) }
 
-// Silence is the beginning or the end of a silence about a node. In the past, Drydock held a repair
-// because of it.
+// Silence is the beginning or the end of a silence that held the repairs of a node.
 type Silence struct {
 	Node  string
 	Ended bool

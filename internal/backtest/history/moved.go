@@ -10,14 +10,12 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// mostMoved is how many nodes a query may name. If more nodes changed, the query is about all
-// nodes.
+// If more nodes changed, the query is about all nodes.
 const mostMoved = 500
 
-// moved finds the nodes that may have changed in the interval [from, last], in ms. For each metric
-// it sends one query over the whole interval, because one query per step would take many times as
-// long. by is the matcher for the nodes that may have changed, or "" for all nodes. none reports
-// that no node changed.
+// One query per metric over the whole interval, [from, last] in ms, because one query per step
+// would take many times as long. by is the matcher for the nodes that may have changed, or "" for
+// all nodes.
 //
 // A series existed for the whole interval if it has as many samples as most series of
 // kube_node_info from the same kube-state-metrics.
@@ -60,8 +58,8 @@ func (f *fleet) moved(ctx context.Context, p *Past, shown []series, from, last i
 	return fmt.Sprintf(",node=~%q", either(slices.Sorted(maps.Keys(names)))), len(names) == 0, nil
 }
 
-// steady reports whether the same instances of kube-state-metrics showed Nodes during the whole
-// period. Otherwise the counts of samples cannot be compared.
+// The counts of samples are comparable only if the same instances of kube-state-metrics showed
+// Nodes during the whole period.
 func (f *fleet) steady(shown []series, from, last int64) bool {
 	if f.shows != nil && len(shown) != len(f.shows) {
 		return false
@@ -71,9 +69,8 @@ func (f *fleet) steady(shown []series, from, last int64) bool {
 	})
 }
 
-// watched returns the queries that show whether a node may have changed. In each fact, whole
-// selects series that appear and disappear, and changes selects series whose value changes. If a
-// condition changes its status, two of its three series change.
+// The facts here have whole for series that appear and disappear, and changes for series whose
+// value changes. If a condition changes its status, two of its three series change.
 func (f *fleet) watched() []fact {
 	condition := fmt.Sprintf("condition=~%q", either(append(sortedKeys(f.options.NodeConditions), "Ready")))
 	created, cordoned := f.selector(metricCreated), f.selector(metricUnschedulable)

@@ -14,7 +14,6 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// nodePast is the known state of one Node in the past.
 type nodePast struct {
 	name        string
 	shown, gone bool
@@ -43,7 +42,6 @@ func (n *nodePast) condition(kind string, status corev1.ConditionStatus, at int6
 	}
 }
 
-// build returns the Node object for the known state.
 func (n *nodePast) build() *corev1.Node {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.name, UID: types.UID(n.name), Labels: map[string]string{}}}
 	if n.created != 0 {

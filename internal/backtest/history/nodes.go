@@ -12,25 +12,23 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// fleet rebuilds the Nodes of the past from the series of kube-state-metrics. At the beginning it
-// queries all series. Later it queries only changes: series that are new at a step, and series
-// whose value differs from that of one step before.
+// After the first query of all series, only changes are queried: series that are new at a step, and
+// series whose value differs from one step before.
 //
-// A Node was deleted if its kube-state-metrics still shows other Nodes but not this one. It also
-// counts as deleted if a new kube-state-metrics has run for Options.Lookback and does not show it.
-// If no kube-state-metrics shows any Node, there is a gap.
+// A Node was deleted if its kube-state-metrics still shows other Nodes but not this one, or if a
+// new kube-state-metrics has run for Options.Lookback and does not show it. If no
+// kube-state-metrics shows any Node, there is a gap.
 type fleet struct {
 	options Options
 	nodes   map[string]*nodePast
 	shows   map[string]bool // the instances of kube-state-metrics that show Nodes
 	gap     bool
-	// checks are the times, in ms, at which all Nodes are queried again: Options.Lookback after the
-	// first sample of a new kube-state-metrics.
+	// The times, in ms, at which all Nodes are queried again: Options.Lookback after the first
+	// sample of a new kube-state-metrics.
 	checks []int64
 	labels map[string]string // the names of Node labels, by the names that kube-state-metrics gives them
 }
 
-// nodeChange has the changes of the fleet at one time.
 type nodeChange struct {
 	at    int64
 	nodes []*corev1.Node
@@ -47,7 +45,7 @@ func newFleet(o Options) *fleet {
 	return f
 }
 
-// event is one change at one step: a series about a node appears, ends, or has a new value.
+// A series about a node appears, ends, or has a new value.
 type event struct {
 	at    int64
 	fact  *fact
@@ -55,8 +53,7 @@ type event struct {
 	value float64
 }
 
-// run returns the changes of Nodes in the interval [from, until). Both are in ms, and multiples of
-// the step.
+// The interval is [from, until), in ms and in multiples of the step.
 func (f *fleet) run(ctx context.Context, p *Past, from, until int64) ([]nodeChange, error) {
 	step := f.options.Step.Milliseconds()
 	last := until - step
@@ -118,8 +115,7 @@ func (f *fleet) run(ctx context.Context, p *Past, from, until int64) ([]nodeChan
 	return f.settle(events, gaps), nil
 }
 
-// seen records which kube-state-metrics showed Nodes at which times, and returns when gaps began
-// and ended.
+// The result is when gaps began and ended.
 func (f *fleet) seen(shown []series, from, last int64) (gaps []nodeChange) {
 	step, lookback := f.options.Step.Milliseconds(), f.options.Lookback.Milliseconds()
 	all := &series{}
@@ -158,8 +154,7 @@ func (f *fleet) seen(shown []series, from, last int64) (gaps []nodeChange) {
 	return gaps
 }
 
-// check queries all Nodes at each time in checks that is before until. It returns events that
-// remove from the fleet what the server no longer shows.
+// The events remove from the fleet what the server no longer shows.
 func (f *fleet) check(ctx context.Context, p *Past, facts []fact, until int64) (out []event, err error) {
 	slices.Sort(f.checks)
 	f.checks = slices.Compact(f.checks)
@@ -184,7 +179,6 @@ func (f *fleet) check(ctx context.Context, p *Past, facts []fact, until int64) (
 	return out, nil
 }
 
-// settle applies the events in order, and returns the changes at each time.
 func (f *fleet) settle(events []event, gaps []nodeChange) (out []nodeChange) {
 	for len(events) > 0 || len(gaps) > 0 {
 		var change nodeChange
@@ -234,7 +228,7 @@ func (f *fleet) node(name string) *nodePast {
 	return n
 }
 
-// sanitized returns the name that kube-state-metrics gives to a Node label.
+// kube-state-metrics exposes a Node label under this name.
 func sanitized(name string) string {
 	return "label_" + strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' {

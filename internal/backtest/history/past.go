@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// together is how many queries run at the same time.
 const together = 4
 
 // Past is a Source that reads from a server with the API of Prometheus.
@@ -27,9 +26,8 @@ type Past struct {
 
 	mu      sync.Mutex
 	skipped []Skip
-	// pending has the answers for the present span that are not in the state file yet. whole reports
-	// that the span has its full length. The answers for a shorter span are not kept, because a later
-	// run would not send the same queries.
+	// The answers that are not in the state file yet. Those for a span shorter than the full length
+	// (whole is false) are not kept, because a later run would not send the same queries.
 	pending []pack
 	whole   bool
 	start   int64
@@ -44,7 +42,6 @@ type Past struct {
 	before   Moment                  // the state when the current gap began
 }
 
-// pack is an answer with its key, for the state file.
 type pack struct {
 	key [sha256.Size]byte
 	of  []series
@@ -94,7 +91,6 @@ func (p *Past) Skipped() []Skip {
 	})
 }
 
-// ask returns the answer to a question, from the state file or else from the server.
 func (p *Past) ask(ctx context.Context, q question, from, until, step int64) ([]series, error) {
 	if p.state == nil || !p.whole {
 		return p.server.get(ctx, q, from, until, step)
@@ -112,8 +108,8 @@ func (p *Past) ask(ctx context.Context, q question, from, until, step int64) ([]
 	return found, err
 }
 
-// keep writes the answers for this span to the state file if kube-state-metrics showed Nodes at the
-// end of the span. Otherwise more data of this span may still arrive, and keep drops the answers.
+// If kube-state-metrics showed no Nodes at the end of the span, more data of the span may still
+// arrive, so the answers are dropped.
 func (p *Past) keep() error {
 	for _, one := range p.pending {
 		if !p.whole || len(p.fleet.shows) == 0 {
@@ -127,7 +123,6 @@ func (p *Past) keep() error {
 	return nil
 }
 
-// begin resets the state before a new reading.
 func (p *Past) begin() {
 	p.skipped, p.pending, p.fleet = nil, nil, newFleet(p.options)
 	p.nodes, p.alerts, p.silenced, p.gap, p.dark = map[string]*corev1.Node{}, map[string]Alert{}, map[string]bool{}, nil, true
@@ -150,9 +145,8 @@ func (p *Past) Moments(ctx context.Context, from, until time.Time, yield func(Mo
 		return errors.New("the time range is empty: its end is not after its beginning")
 	}
 	p.begin()
-	// The first data are read from one lookback before from, because each series that exists at from
-	// has a sample in this time. Rules are evaluated from an even earlier time, because an alert may
-	// already be pending at from.
+	// Each series that exists at from has a sample within one lookback. Rules are evaluated from an
+	// even earlier time, because an alert may already be pending.
 	start := from.Add(-p.options.Lookback)
 	for _, r := range p.rules {
 		if sooner := from.Add(-r.warmUp()); !p.options.Recorded && sooner.Before(start) {
@@ -223,8 +217,7 @@ func (p *Past) Moments(ctx context.Context, from, until time.Time, yield func(Mo
 
 const whyGap = "there is no data of kube-state-metrics"
 
-// span reads the interval [from, until), in ms. It calls the given function once for each time with
-// changes, in order of time. The argument ended reports that a gap in the data ended at that time.
+// The interval is [from, until), in ms. ended reports that a gap in the data ended at that time.
 func (p *Past) span(ctx context.Context, from, until int64, each func(m Moment, ended bool) error) error {
 	nodes, err := p.fleet.run(ctx, p, from, until)
 	if err != nil {

@@ -21,8 +21,7 @@ const (
 	stateLabel   = "alertstate"
 )
 
-// rulebook has the alerting rules to evaluate. It has no recording rules, because Prometheus
-// recorded their results.
+// There are no recording rules, because Prometheus recorded their results.
 type rulebook struct {
 	rules  []*rule
 	unused []string // the names of alerts that are not needed, whose rules are left out
@@ -98,8 +97,7 @@ func (b *rulebook) add(o Options, parse parser.Parser, group *rulefmt.RuleGroup,
 	return nil
 }
 
-// fixedLabels returns the labels that every alert of the rule has, independent of the result of its
-// expression.
+// Every alert of the rule has these labels, whatever its expression returns.
 func fixedLabels(group *rulefmt.RuleGroup, r *rulefmt.Rule) model.LabelSet {
 	out := model.LabelSet{}
 	for _, all := range []map[string]string{group.Labels, r.Labels} {
@@ -113,8 +111,7 @@ func fixedLabels(group *rulefmt.RuleGroup, r *rulefmt.Rule) model.LabelSet {
 	return out
 }
 
-// skip returns a Skip that names the rules that are not evaluated, because their alerts cannot
-// matter. It returns nil if all rules are evaluated.
+// The skipped rules make alerts that cannot matter. Nil if there are none.
 func (b *rulebook) skip() []Skip {
 	if len(b.unused) == 0 {
 		return nil

@@ -20,7 +20,6 @@ type RuleFile struct {
 	Text []byte
 }
 
-// shippedRules returns the rules that Drydock ships.
 func shippedRules() ([]RuleFile, error) {
 	names, err := shipped.Names()
 	if err != nil {
@@ -37,8 +36,8 @@ func shippedRules() ([]RuleFile, error) {
 	return out, nil
 }
 
-// ReadRules reads the rule files and the PrometheusRule manifests (*.yaml, *.yml) in a folder, or
-// one such file. It does not read subfolders.
+// ReadRules reads the rule files and PrometheusRule manifests (*.yaml, *.yml) in a folder without
+// its subfolders, or one such file.
 func ReadRules(path string) ([]RuleFile, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -73,8 +72,8 @@ func ReadRules(path string) ([]RuleFile, error) {
 	return out, nil
 }
 
-// plainRules returns the rule groups of the PrometheusRule manifests in the text. It returns any
-// other text unchanged, so that errors of Prometheus' parser have the correct line numbers.
+// Text that is not a PrometheusRule manifest stays unchanged, so that errors of Prometheus' parser
+// have the correct line numbers.
 func plainRules(text []byte) ([]byte, error) {
 	var groups []any
 	decoder := yaml.NewDecoder(bytes.NewReader(text))

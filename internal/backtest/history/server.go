@@ -14,59 +14,53 @@ import (
 )
 
 const (
-	// points is the limit of steps in one query. Prometheus allows at most 11,000.
+	// Prometheus allows at most 11,000 steps in one query.
 	points = 10_000
-	// deepest is how often a query may be divided by the names of the nodes.
+	// How often a query may be divided by the names of the nodes.
 	deepest = 20
-	// tries is how often a query is sent to a busy server. longest is the longest pause between two
-	// tries.
+	// How often a query is sent to a busy server, and the longest pause between two tries.
 	tries   = 6
 	longest = 2 * time.Minute
 )
 
-// question is an expression to query over a period.
 type question struct {
-	// name is the question's name in messages.
 	name string
-	// text returns the expression. If splits is true, text adds the matchers (by) to each selector, so
-	// that the question can be divided by nodes.
+	// If splits is true, text adds the matchers (by) to each selector, so that the question can be
+	// divided by nodes.
 	text   func(by string) string
 	splits bool
-	// values reports that the value of a series matters, and not only that the series exists.
+	// The value of a series matters, and not only that the series exists.
 	values bool
-	// offset is the query_offset of a rule. The rule's evaluation at a time t uses the data of t minus
-	// offset.
+	// The query_offset of a rule: its evaluation at t uses the data of t minus offset.
 	offset time.Duration
 }
 
-// series has one series' labels, and the periods when the series existed.
 type series struct {
 	Labels model.LabelSet
 	Runs   []run
 }
 
-// run is a period with a series at each step, from From to Until (both inclusive, in ms). If values
-// matter, the series has the same value in the whole run.
+// A series exists at each step from From to Until, both inclusive and in ms. If values matter, the
+// value is the same in the whole run.
 type run struct {
 	From, Until int64
 	Value       float64
 }
 
-// server answers questions about periods of any length. It divides a question into queries that do
-// not exceed the limits of the Prometheus server.
+// It divides a question into queries within the limits of the Prometheus server.
 type server struct {
 	*client
-	// drop is the name of the label that is removed from all answers.
+	// This label is removed from all answers.
 	drop model.LabelName
 	wait func(ctx context.Context, d time.Duration) error
 
 	mu sync.Mutex
-	// most is the largest number of steps in one query, by the question's name. It has an entry only
-	// after the server has refused a query with more steps.
+	// The largest number of steps in one query, by the question's name. It is set only after the
+	// server has refused more.
 	most map[string]int64
 }
 
-// get returns the answer to a question at each step in the interval [from, until], in ms.
+// The interval is [from, until], in ms.
 func (s *server) get(ctx context.Context, q question, from, until, step int64) ([]series, error) {
 	all := &answer{step: step, values: q.values, series: map[model.Fingerprint]*series{}}
 	if err := s.collect(ctx, q, "", 0, from, until, all); err != nil {
@@ -107,9 +101,8 @@ func (s *server) collect(ctx context.Context, q question, by string, depth int, 
 	return nil
 }
 
-// halves returns two matchers for the label node, which divide the nodes into two groups by their
-// names. The groups depend on one bit of one of the last four characters. depth selects the
-// character and the bit.
+// Two matchers for the label node, which divide the nodes by one bit of one of the last four
+// characters of their names. depth selects the character and the bit.
 func halves(depth int) []string {
 	const letters = "0123456789abcdefghijklmnopqrstuvwxyz"
 	var some []byte
@@ -137,8 +130,7 @@ func (s *server) learn(q question, most int64) {
 	s.most[q.name] = min(most, cmp.Or(s.most[q.name], points))
 }
 
-// say returns the final error for a fault that shorter or smaller queries do not avoid. The error
-// says what the user can do.
+// For a fault that smaller queries do not avoid. The error says what the user can do.
 func (s *server) say(q question, f *fault) error {
 	const late = "Run the backtest again later: with --state, the next run continues where this one stopped"
 	switch f.kind {
@@ -153,7 +145,6 @@ func (s *server) say(q question, f *fault) error {
 	return fmt.Errorf("the Prometheus at %s does not answer the query for %s: %s. Check --prometheus and --http-config", s.shown, q.name, f.text)
 }
 
-// patiently sends a query, and sends it again while the server is busy.
 func (s *server) patiently(ctx context.Context, text string, of v1.Range) (model.Matrix, error) {
 	for try := 1; ; try++ {
 		matrix, err := s.ask(ctx, text, of)
@@ -174,7 +165,6 @@ func (s *server) patiently(ctx context.Context, text string, of v1.Range) (model
 	}
 }
 
-// answer collects the parts of the answer to a question.
 type answer struct {
 	step   int64
 	values bool
@@ -216,8 +206,7 @@ func (s *series) point(a *answer, at int64, value float64) {
 	s.Runs = append(s.Runs, run{at, at, value})
 }
 
-// merge joins overlapping runs of the series. If two runs overlap with different values, the run
-// that begins earlier counts.
+// If two runs overlap with different values, the run that begins earlier counts.
 func (s *series) merge(a *answer) {
 	slices.SortStableFunc(s.Runs, func(a, b run) int { return cmp.Compare(a.From, b.From) })
 	out := s.Runs[:1]

@@ -14,10 +14,9 @@ import (
 	"sync"
 )
 
-// state is a file with the answers for whole spans of time. The key of an answer contains
-// everything that the answer depends on: the expression and its times. So after a change of the
-// configuration, the rules or Drydock's version, a run sends only queries that differ. The answers
-// are written span by span, so that an interrupted run loses only its last span.
+// A file with the answers for whole spans of time. The key of an answer contains the expression and
+// its times, so after a change of the configuration, the rules or Drydock's version, only queries
+// that differ are sent. An interrupted run loses only its last span.
 type state struct {
 	path string
 
@@ -28,7 +27,7 @@ type state struct {
 
 const stateHead = "drydock backtest state 2 of "
 
-// openState opens the file with a cluster's state, or creates the file.
+// The file is created if it does not exist.
 func openState(path, cluster string) (*state, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
 	if err != nil {
@@ -80,7 +79,6 @@ func stateKey(q question, from, until, step int64) [sha256.Size]byte {
 	return sha256.Sum256(fmt.Appendf(nil, "%d %d %d %s %t %s", from, until, step, q.offset, q.values, q.text("")))
 }
 
-// get returns the answer with this key. known is false if the file has no such answer.
 func (s *state) get(key [sha256.Size]byte) (out []series, known bool, err error) {
 	s.mu.Lock()
 	pack, known := s.packs[key]

@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// take removes the changes of the earliest time from both lists, and returns them as a Moment. At
-// least one list must not be empty. The second result reports that a gap in the data ended at that
-// time.
+// The earliest changes of both lists become one Moment. At least one list must not be empty. The
+// second result reports that a gap in the data ended then.
 func take(nodes *[]nodeChange, alerts *[]alertChange) (Moment, bool) {
 	var at int64
 	switch {
@@ -40,7 +39,6 @@ func take(nodes *[]nodeChange, alerts *[]alertChange) (Moment, bool) {
 	return m, ended
 }
 
-// know updates the Nodes, alerts and silences that p holds as the present state.
 func (p *Past) know(m Moment) {
 	for _, node := range m.Nodes {
 		p.nodes[node.Name] = node
@@ -62,7 +60,6 @@ func (p *Past) know(m Moment) {
 	}
 }
 
-// all returns a moment with all Nodes, alerts and silences that exist now.
 func (p *Past) all(at time.Time) Moment {
 	m := Moment{At: at}
 	for _, name := range sortedKeys(p.nodes) {
@@ -75,8 +72,7 @@ func (p *Past) all(at time.Time) Moment {
 	return m
 }
 
-// emit yields a moment. During a gap, it collects the changes and yields them when the gap ends.
-// ended reports that the gap ends at this moment.
+// During a gap, the changes are collected. ended reports that the gap ends at this moment.
 func (p *Past) emit(m Moment, ended bool, yield func(Moment) error) error {
 	if p.gap == nil && m.Gap == nil {
 		p.know(m)
@@ -109,8 +105,7 @@ func (p *Past) gapUntil(until time.Time) Moment {
 	return m
 }
 
-// changed returns the alerts whose state after a gap differs from their state before it. An alert
-// that began and ended within the gap is not among them.
+// An alert that began and ended within the gap is not in the result.
 func (p *Past) changed(alerts []Alert) []Alert {
 	last := map[string]Alert{}
 	for _, alert := range alerts {

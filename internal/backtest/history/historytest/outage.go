@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Config is a small configuration of Drydock: a node that is not Ready is rebooted.
+// Config is a small configuration of Drydock that reboots a node that is not Ready.
 const Config = `
 apiVersion: drydock.dev/v1alpha1
 kind: Config
@@ -22,9 +22,8 @@ policies:
   plan: [{step: reboot, wait: 10m}]
 `
 
-// Outage returns a recording of the six hours before until. Of five nodes, n3 is not Ready for one
-// hour, which begins four hours before until. In that hour, the given series of alerts have the
-// value 1.
+// Outage returns a recording of the six hours before until. One of five nodes, n3, is not Ready for
+// an hour, from four hours before until. During that hour the given series have the value 1.
 func Outage(t testing.TB, until time.Time, alerts ...string) *Recording {
 	t.Helper()
 	r := New(t)

@@ -39,8 +39,8 @@ func New(t testing.TB) *Recording {
 	return &Recording{t: t, samples: map[string][]sample{}, last: map[string]map[string]float64{}}
 }
 
-// Scrape stores the series in shows, which the target exposes at this time. A series that the
-// target exposed before but not now gets a staleness marker. If shows is empty, the target is down.
+// Scrape stores the series of one scrape. A series of the previous scrape that is missing now gets
+// a staleness marker. If shows is empty, the target is down.
 func (r *Recording) Scrape(when time.Time, target string, shows map[string]float64) {
 	for _, name := range slices.Sorted(maps.Keys(r.last[target])) {
 		if _, still := shows[name]; !still {
@@ -67,7 +67,7 @@ func (r *Recording) Unmarked() *Recording {
 	return out
 }
 
-// OpenMetrics returns the recording in the format OpenMetrics, without staleness markers. promtool
+// OpenMetrics returns the recording in the OpenMetrics format, without staleness markers. promtool
 // makes a TSDB from it.
 func (r *Recording) OpenMetrics() string {
 	var out strings.Builder
@@ -151,8 +151,7 @@ func is(b bool) float64 {
 	return 0
 }
 
-// Every calls the function do for every 30 seconds of a period. from and until are in minutes after
-// Epoch.
+// Every calls do for every 30 seconds of a period. from and until are in minutes after Epoch.
 func Every(from, until float64, do func(when time.Time, minutes float64)) {
 	for minutes := from; minutes < until; minutes += 0.5 {
 		do(At(minutes), minutes)

@@ -25,14 +25,12 @@ import (
 
 // Limits are the limits of a server, and hooks for tests.
 type Limits struct {
-	// Points is the limit of points per series in an answer; 0 means Prometheus' default, 11,000.
-	// Series is the limit of series that one selector may have; 0 means no limit. Samples is the limit
-	// of samples that one query may load; 0 means Prometheus' default, 50,000,000.
+	// Limits of points per series, of series per selector and of samples per query. 0 means
+	// Prometheus' defaults (11,000 points, 50,000,000 samples) and no limit of series.
 	Points, Series, Samples int
-	// Before may answer a request in place of the server. It returns true if it has answered. n is the
-	// number of the query and begins with 1.
-	Before func(w http.ResponseWriter, r *http.Request, n int64) bool
-	// Warnings are in each answer.
+	// Before may answer a request in place of the server and then returns true. n counts the
+	// queries from 1.
+	Before   func(w http.ResponseWriter, r *http.Request, n int64) bool
 	Warnings []string
 	// Asked is called for each range query that the server answers.
 	Asked func(query string, from, until time.Time)
@@ -107,7 +105,6 @@ func refuse(w http.ResponseWriter, code int, kind, why string) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"status": "error", "errorType": kind, "error": why})
 }
 
-// memory is a Prometheus storage in memory.
 type memory struct {
 	series []*memorySeries
 	most   int
