@@ -11,9 +11,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Admission configures a lab's Drydock to serve the admission webhook. The API server reaches the
-// webhook by its URL, because nothing in a lab routes to a Service. Clusters with a managed control
-// plane may do the same.
+// Admission makes a lab's Drydock serve the admission webhook. The API server reaches the webhook
+// by its URL, because nothing in a lab routes to a Service.
 type Admission struct {
 	Port int
 	// Webhook is merged over the webhook's part of the configuration, for example evictions and
@@ -30,8 +29,7 @@ func NewAdmission(webhook map[string]any) (*Admission, error) {
 	return &Admission{Port: port, Webhook: webhook}, nil
 }
 
-// Values returns the chart's values for a Drydock with this configuration. They contain only what
-// the chart reads.
+// Values returns the chart's values for a Drydock with this configuration.
 func (a *Admission) Values(config map[string]any) map[string]any {
 	return map[string]any{
 		"config":    overlay(map[string]any{"webhook": overlay(map[string]any{}, a.Webhook)}, config),
@@ -43,8 +41,7 @@ func (a *Admission) Values(config map[string]any) map[string]any {
 // addresses.
 func (a *Admission) URL() string { return fmt.Sprintf("https://localhost:%d", a.Port) }
 
-// config returns the webhook's part of Drydock's configuration, with the names that the chart uses
-// for a release named like the namespace.
+// The names are those that the chart uses for a release named like the namespace.
 func (a *Admission) config(release, certDir string) map[string]any {
 	return overlay(map[string]any{
 		"listen": address(a.Port), "certDir": certDir, "dnsNames": []string{"localhost"},
@@ -53,9 +50,8 @@ func (a *Admission) config(release, certDir string) map[string]any {
 	}, a.Webhook)
 }
 
-// Project writes a Secret's keys into a folder as a kubelet does for a mounted Secret: one file per
-// key, each replaced as a whole, and updated after the Secret. A real kubelet may take a minute or
-// two, but Project updates at once. It ends with the lab.
+// Project writes a Secret's keys into a folder as a kubelet does for a mounted Secret, until the
+// lab ends. It updates them at once, while a real kubelet may take a minute or two.
 func (l *Lab) Project(ctx context.Context, namespace, secret, dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("making the folder of Secret %s/%s: %w", namespace, secret, err)
@@ -66,7 +62,6 @@ func (l *Lab) Project(ctx context.Context, namespace, secret, dir string) error 
 			return
 		}
 		for key, data := range s.Data {
-			// If this fails, the tests that read the file fail.
 			fresh := filepath.Join(dir, "."+key)
 			if os.WriteFile(fresh, data, 0o600) == nil {
 				_ = os.Rename(fresh, filepath.Join(dir, key))

@@ -15,14 +15,12 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// replica is one Alertmanager. It keeps its port when it restarts.
 type replica struct {
 	process *Process
 	port    int
 }
 
-// startAlertmanagers starts the replicas one after the other, because each needs the gossip address
-// of the first one.
+// One after the other, because each replica needs the gossip address of the first one.
 func (l *Lab) startAlertmanagers(ctx context.Context) error {
 	if err := l.writeAlertmanagerConfig(); err != nil {
 		return err
@@ -72,8 +70,8 @@ func (l *Lab) AlertmanagerURLs() []string {
 // StopAlertmanager kills a replica.
 func (l *Lab) StopAlertmanager(i int) { l.alertmanagers[i].process.Kill() }
 
-// StartAlertmanager starts a stopped replica on the same port. The replica keeps its silences. It
-// has no alerts until Prometheus sends them again, within 3 s.
+// StartAlertmanager starts a stopped replica on the same port. It keeps its silences, but has no
+// alerts until Prometheus sends them again, within 3 s.
 func (l *Lab) StartAlertmanager(ctx context.Context, i int) error {
 	return l.alertmanagers[i].process.Start(ctx)
 }
@@ -101,8 +99,8 @@ func (l *Lab) SetWebhook(ctx context.Context, target WebhookTarget) error {
 	return nil
 }
 
-// AlertmanagerAlone starts a real Alertmanager with this configuration, without a lab or a cluster.
-// The Alertmanager ends with the test. file is the path of its configuration.
+// AlertmanagerAlone starts a real Alertmanager without a lab or a cluster. It ends with the test.
+// file is the path of its configuration.
 func AlertmanagerAlone(t testing.TB, config string) (url, file string) {
 	t.Helper()
 	built, err := programs.Build(t.Context(), t.Output(), "alertmanager")
@@ -164,8 +162,7 @@ func (l *Lab) writeAlertmanagerConfig() error {
 	return nil
 }
 
-// ownAlertmanagerConfig returns the lab's own configuration. It groups by node, as Drydock's
-// documentation requires.
+// Grouped by node, as Drydock's documentation requires.
 func (l *Lab) ownAlertmanagerConfig() map[string]any {
 	l.mu.Lock()
 	target := l.webhook

@@ -13,7 +13,7 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// sidecarScrape is the content of deploy/prometheus-sidecars.yaml. The lab uses this shipped file.
+// The content of the shipped file deploy/prometheus-sidecars.yaml.
 type sidecarScrape struct {
 	Jobs    []map[string]any `json:"scrape_configs"`
 	Modules map[string]any   `json:"modules"`
@@ -38,7 +38,6 @@ func readSidecarScrape() (sidecarScrape, error) {
 	return read, nil
 }
 
-// shipped returns the path of a file in deploy/.
 func shipped(name string) (string, error) {
 	root, err := programs.ModuleRoot()
 	if err != nil {
@@ -47,8 +46,7 @@ func shipped(name string) (string, error) {
 	return filepath.Join(root, "deploy", name), nil
 }
 
-// startBlackbox starts the blackbox exporter. It returns the scrape jobs that Prometheus uses for
-// it.
+// It returns the scrape jobs that Prometheus uses for the exporter.
 func (l *Lab) startBlackbox(ctx context.Context) ([]map[string]any, error) {
 	read, err := readSidecarScrape()
 	if err != nil {
@@ -65,8 +63,8 @@ func (l *Lab) startBlackbox(ctx context.Context) ([]map[string]any, error) {
 	_, ports, err := l.startOnPorts(ctx, 1, func(ports []int) Spec {
 		return Spec{Name: "blackbox_exporter", ReadyURL: "http://" + address(ports[0]) + "/-/healthy", Args: []string{
 			"--config.file=" + config, "--web.listen-address=" + address(ports[0]),
-			// The exporter ends a probe this much before the scrape timeout. The default would be
-			// too long for the lab's short scrapes.
+			// A probe ends this much before the scrape timeout. The default is too long for the
+			// lab's short scrapes.
 			"--timeout-offset=0.2",
 		}}
 	})
@@ -79,8 +77,8 @@ func (l *Lab) startBlackbox(ctx context.Context) ([]map[string]any, error) {
 	return read.Jobs, nil
 }
 
-// adaptJob changes in a job what differs from a real cluster: how Prometheus reaches the API
-// server, where the exporter listens, and all intervals.
+// Only what differs from a real cluster is changed: how Prometheus reaches the API server, where
+// the exporter listens, and all intervals.
 func (l *Lab) adaptJob(job map[string]any, blackbox string) {
 	delete(job, "scrape_interval")
 	delete(job, "scrape_timeout")
@@ -94,7 +92,6 @@ func (l *Lab) adaptJob(job map[string]any, blackbox string) {
 	}
 }
 
-// objects converts a list of objects from the type that the YAML decoder returns.
 func objects(list any) []map[string]any {
 	all, _ := list.([]any)
 	var out []map[string]any

@@ -19,28 +19,22 @@ import (
 
 // BMCOptions define how the BMC of a node behaves.
 type BMCOptions struct {
-	// Vendor is the BMC's vendor. If it is empty, the BMC follows the Redfish standard without
-	// deviations.
+	// Vendor is the BMC's vendor. Empty means Redfish without deviations.
 	Vendor sim.Vendor
-	// Hangs means that the machine's operating system ignores requests, for example for a graceful
-	// restart.
+	// Hangs makes the operating system ignore requests, for example for a graceful restart.
 	Hangs bool
-	// Ill means that a reset does not repair the machine. The machine then comes up with a new boot
-	// ID and the same fault.
+	// Ill makes the machine come up with the same fault after a reset.
 	Ill bool
-	// Back delays the machine after a reset: it comes up when the channel is closed. If Back is
-	// nil, it comes up at once.
+	// Back delays the machine after a reset until the channel is closed. Nil means no delay.
 	Back <-chan struct{}
-	// Reset handles each reset request. It may call next to carry the request out. If Reset is nil,
-	// each request is carried out.
+	// Reset handles each reset request, and may call next to carry it out. Nil carries out all.
 	Reset func(w http.ResponseWriter, r *http.Request, next http.Handler)
 }
 
-// BMC is the simulated BMC of one of the lab's nodes. A reset takes the node's machine down. The
-// machine comes up with a new boot ID and, unless Ill is set, without its fault.
+// BMC is the simulated BMC of one of the lab's nodes. After a reset, the machine comes up with a
+// new boot ID and, unless Ill is set, without its fault.
 type BMC struct {
 	*sim.BMC
-	// Config is the BMC's entry in Drydock's configuration.
 	Config map[string]any
 
 	node   string
@@ -98,7 +92,7 @@ func (l *Lab) StartBMC(ctx context.Context, node string, o BMCOptions) (*BMC, er
 	return b, nil
 }
 
-// reset takes the machine down at once, and brings it up again in the background.
+// The machine goes down at once and comes up again in the background.
 func (b *BMC) reset(kind string, o BMCOptions) {
 	if o.Hangs && strings.HasPrefix(kind, "Graceful") {
 		return
@@ -118,7 +112,7 @@ func (b *BMC) reset(kind string, o BMCOptions) {
 	})
 }
 
-// Close ends the BMC. If the machine is still down, it comes up.
+// Close ends the BMC. A machine that is still down comes up.
 func (b *BMC) Close() {
 	b.end()
 	_ = b.server.Close()

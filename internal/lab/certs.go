@@ -17,7 +17,6 @@ import (
 	"time"
 )
 
-// authority is the lab's own certificate authority, for servers and clients.
 type authority struct {
 	dir     string
 	cert    *x509.Certificate
@@ -25,7 +24,6 @@ type authority struct {
 	key     *ecdsa.PrivateKey
 }
 
-// keypair is a certificate with its key, as PEM and as files.
 type keypair struct {
 	certPEM, keyPEM   []byte
 	certFile, keyFile string
@@ -62,13 +60,11 @@ func (a *authority) pool() *x509.CertPool {
 	return pool
 }
 
-// issue makes a certificate that is valid for a server on the loopback addresses and for a client
-// with this name.
+// The certificate is valid for a server on the loopback addresses and for a client with this name.
 func (a *authority) issue(name string, groups ...string) (keypair, error) {
 	return a.issueFor(nil, name, groups...)
 }
 
-// issueFor does the same as issue, for additional server addresses.
 func (a *authority) issueFor(addresses []net.IP, name string, groups ...string) (keypair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -31,8 +31,8 @@ import (
 
 const notes = "drydock/templates/NOTES.txt"
 
-// RenderChart renders charts/drydock as `helm template --no-hooks` would, with Helm's own library,
-// and returns the manifests by file name.
+// RenderChart renders charts/drydock as `helm template --no-hooks` does, and returns the manifests
+// by file name.
 func RenderChart(release, namespace string, values map[string]any) (map[string]string, error) {
 	rendered, err := render(release, namespace, values)
 	maps.DeleteFunc(rendered, func(name, text string) bool {
@@ -86,11 +86,9 @@ func RenderedConfig(manifests map[string]string) ([]byte, error) {
 	return []byte(o.Data["drydock.yaml"]), nil
 }
 
-// labValues returns the values for a release in a lab: the given values, merged over defaults.
 // Drydock runs as a process beside the cluster, so the release has no pods. Without a provider in
-// the values the release gets Civo, because an enforcing Drydock needs a provider to drain. With a
-// provider in the values, the release has the rights for that provider only. The chart sees only
-// the configuration in the values.
+// the values the release gets Civo, because an enforcing Drydock needs a provider to drain.
+// Otherwise it has only the rights for the providers in the values.
 func labValues(namespace string, values map[string]any) map[string]any {
 	configured := map[string]any{"leaderElection": map[string]any{"cluster": clusterLease(namespace)}}
 	under := map[string]any{"replicaCount": 0, "config": configured}
@@ -101,21 +99,20 @@ func labValues(namespace string, values map[string]any) map[string]any {
 	return under
 }
 
-// clusterLease returns the setting for the Lease of the Drydock in charge of the cluster. A lab may
-// have several releases, so each release has a Lease of its own.
+// A lab may have several releases, so each has a Lease of its own.
 func clusterLease(namespace string) map[string]any {
 	return map[string]any{"namespace": namespace, "name": "drydock-cluster"}
 }
 
-// webhookTimeout matches the setting for how long the API server waits for Drydock's webhook.
+// How long the API server waits for Drydock's webhook.
 var webhookTimeout = regexp.MustCompile(`timeoutSeconds: \d+`)
 
-// InstallChart applies the chart to the lab's API server, so that Drydock has exactly the rights
-// that the chart grants. By default the release enforces. It has no admission webhook, because that
-// would affect other releases in the lab. labValues has the other differences to a real release.
+// InstallChart applies the chart, so that Drydock has exactly the rights that the chart grants. By
+// default the release enforces. It has no admission webhook, because that would affect other
+// releases in the lab.
 //
 // The webhook's timeout is the longest that the API server allows. Otherwise, on a busy machine, a
-// late answer of the webhook would let a request pass that must be denied.
+// late answer would let a request pass that must be denied.
 func (l *Lab) InstallChart(ctx context.Context, release, namespace string, values map[string]any) error {
 	_, err := l.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
@@ -173,9 +170,8 @@ func (l *Lab) Apply(ctx context.Context, stream []byte) error {
 	}
 }
 
-// mapping finds the API resource of a kind. It reads the API server's discovery once for each lab,
-// and again if the kind is missing. Reading discovery for each manifest took most of the processor
-// time of an install.
+// Discovery is read once for each lab, and again if the kind is missing. Reading it for each
+// manifest took most of the processor time of an install.
 func (l *Lab) mapping(kind schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	m, err := l.kinds.RESTMapping(kind.GroupKind(), kind.Version)
 	if meta.IsNoMatchError(err) {

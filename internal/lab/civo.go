@@ -31,7 +31,7 @@ type Civo struct {
 	lab *Lab
 }
 
-// Close stops the simulator. Machines that are down for a reboot come up unchanged.
+// Close stops the simulator. Machines that are rebooting come up unchanged.
 func (c *Civo) Close() {
 	c.Server.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
@@ -48,22 +48,21 @@ func (c *Civo) Close() {
 // CivoOptions define how the simulated Civo behaves.
 type CivoOptions struct {
 	// RebootTime is how long a reboot takes. If it is longer than the lab's NodeGrace, the node's
-	// conditions become Unknown in between. DeleteTime is how long a recycled machine is in the
-	// state DELETING. BuildTime is how long its successor takes after that.
+	// conditions become Unknown in between. DeleteTime and BuildTime are how long a recycle deletes
+	// the old machine and builds the new one.
 	RebootTime, DeleteTime, BuildTime time.Duration
 	// KeepHostname gives the successor of a recycled machine the same name.
 	KeepHostname bool
-	// Cures reports whether a reboot repairs the machine. If not, the machine comes up with the
-	// same fault. If Cures is nil, every reboot repairs its machine.
+	// Cures reports whether a reboot repairs the machine. Nil means always.
 	Cures func(in civosim.Instance, op civosim.Op) bool
-	// Machines receives what happens to the machines. If it is nil, the machines come up healthy.
+	// Machines receives what happens to the machines. If it is nil, they come up healthy.
 	Machines civosim.Machines
-	// Logf receives errors of the simulator. If it is nil, they are dropped.
+	// Logf receives errors of the simulator. Nil drops them.
 	Logf func(format string, args ...any)
 }
 
-// StartCivo starts a simulator of Civo for the lab's nodes that have a providerID of Civo. The
-// caller closes it.
+// StartCivo starts a simulated Civo for the lab's nodes that have a providerID of Civo. The caller
+// closes it.
 func (l *Lab) StartCivo(ctx context.Context, o CivoOptions) (*Civo, error) {
 	nodes, err := l.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -96,8 +95,7 @@ func (l *Lab) StartCivo(ctx context.Context, o CivoOptions) (*Civo, error) {
 	return c, err
 }
 
-// poolOf returns the node's pool, from one of the two labels that Civo uses. It is empty if the
-// node has none.
+// Civo uses one of two labels. "" if the node has no pool.
 func poolOf(n *corev1.Node) string {
 	if pool := n.Labels["kubernetes.civo.com/civo-node-pool"]; pool != "" {
 		return pool

@@ -23,12 +23,11 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// The lab is its own management cluster. These are the namespace and the name of its Cluster
-// object.
+// The lab is its own management cluster.
 const (
 	ClusterAPINamespace = "capi"
 	ClusterAPICluster   = "lab"
-	// ClusterAPIUser is the user as which Cluster API changes Nodes. The kubeadm control plane
+	// ClusterAPIUser is the user that Cluster API uses to change Nodes. The kubeadm control plane
 	// writes the same user into its kubeconfig.
 	ClusterAPIUser = "kubernetes-admin"
 )
@@ -37,12 +36,12 @@ const (
 	capiGroup  = "cluster.x-k8s.io"
 	infraGroup = "infrastructure." + capiGroup
 	planeGroup = "controlplane." + capiGroup
-	// labFinalizer is on a LabMachine while its Node's machine exists.
+	// On a LabMachine while its Node's machine exists.
 	labFinalizer = "drydock.dev/lab-machine"
 )
 
-// CAPIMachines is the resource of Cluster API's Machines. labMachines is the resource of the
-// infrastructure's machines behind them.
+// CAPIMachines is the resource of Cluster API's Machines, labMachines that of the machines behind
+// them.
 var (
 	CAPIMachines = schema.GroupVersionResource{Group: capiGroup, Version: "v1beta2", Resource: "machines"}
 	labMachines  = schema.GroupVersionResource{Group: infraGroup, Version: "v1beta1", Resource: "labmachines"}
@@ -51,7 +50,7 @@ var (
 // ClusterAPI runs the released core controllers of Cluster API. The lab is their infrastructure
 // provider: each LabMachine is a Node with a simulated kubelet.
 type ClusterAPI struct {
-	// Dynamic is a client for all objects, with an administrator's rights.
+	// Dynamic has an administrator's rights.
 	Dynamic dynamic.Interface
 
 	lab *Lab
@@ -104,7 +103,6 @@ func (l *Lab) StartClusterAPI(ctx context.Context) (*ClusterAPI, error) {
 	return c, c.provide()
 }
 
-// kubeconfig returns Cluster API's kubeconfig for the Nodes.
 func (c *ClusterAPI) kubeconfig() ([]byte, error) {
 	config, err := c.lab.userConfig(ClusterAPIUser, "system:masters")
 	if err != nil {
@@ -117,7 +115,6 @@ func (c *ClusterAPI) kubeconfig() ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// labObject is an object in Cluster API's namespace.
 type labObject struct {
 	group, version, kind, name string
 	spec, status               map[string]any
@@ -157,8 +154,7 @@ func (c *ClusterAPI) apply(ctx context.Context, to dynamic.ResourceInterface, o 
 	return nil
 }
 
-// addAllKinds applies all CustomResourceDefinitions of Cluster API, because its controllers watch
-// all kinds. It also applies the lab's infrastructure kinds.
+// The controllers of Cluster API watch all its kinds.
 func (c *ClusterAPI) addAllKinds(ctx context.Context) error {
 	l := c.lab
 	dir, err := moduleOf(ctx, "cluster-api")
@@ -205,7 +201,7 @@ func (c *ClusterAPI) addKind(ctx context.Context, crd map[string]any) error {
 	return c.lab.addKind(ctx, text)
 }
 
-// labKind returns a kind that accepts any fields.
+// The kind accepts any fields.
 func labKind(group, version, kind string) map[string]any {
 	anything := map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}
 	lower := strings.ToLower(kind)
@@ -225,7 +221,6 @@ func labKind(group, version, kind string) map[string]any {
 	}
 }
 
-// run starts the controllers.
 func (c *ClusterAPI) run(ctx context.Context, path string) error {
 	l := c.lab
 	certs := filepath.Join(l.dir, "cluster-api-certs")
@@ -250,8 +245,7 @@ func (c *ClusterAPI) run(ctx context.Context, path string) error {
 	return err
 }
 
-// provide acts as the infrastructure provider: it creates a Node for each LabMachine, and removes
-// the machine when the LabMachine is deleted.
+// Each LabMachine gets a Node, which is removed with it.
 func (c *ClusterAPI) provide() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	c.lab.mu.Lock()
@@ -301,9 +295,8 @@ func (c *ClusterAPI) settle(ctx context.Context, one *unstructured.Unstructured)
 	return patch(`{"status":{"initialization":{"provisioned":true}}}`, "status")
 }
 
-// AddMachines creates a MachineSet, and waits until each Machine has a Node. It returns the names
-// of the Machines, which are also the names of their Nodes. With checked it adds a
-// MachineHealthCheck that never finds a Machine unhealthy by itself.
+// AddMachines creates a MachineSet, and waits until each Machine has a Node of the same name. With
+// checked it adds a MachineHealthCheck that never finds a Machine unhealthy by itself.
 func (c *ClusterAPI) AddMachines(ctx context.Context, set string, replicas int, checked bool) (names []string, err error) {
 	labels := map[string]any{"set": set, capiGroup + "/cluster-name": ClusterAPICluster}
 	selector := map[string]any{"matchLabels": map[string]any{"set": set}}

@@ -16,8 +16,7 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// startControlPlane starts etcd and the API server, and makes the clients. If Options.APIServers is
-// set, that function starts the API server instead.
+// If Options.APIServers is set, that function starts the API server.
 func (l *Lab) startControlPlane(ctx context.Context) error {
 	admin, err := l.userConfig("admin", "system:masters")
 	if err != nil {
@@ -96,8 +95,7 @@ func (l *Lab) startControllers(ctx context.Context) error {
 	return l.startControllerManager(ctx)
 }
 
-// startNodeControllers starts only the node controllers, as the users that they have within
-// kube-controller-manager.
+// As the users that they have within kube-controller-manager.
 func (l *Lab) startNodeControllers(ctx context.Context) error {
 	reading, err := l.UserKubeconfig(controllerManager)
 	if err != nil {
@@ -116,9 +114,8 @@ func (l *Lab) startNodeControllers(ctx context.Context) error {
 	return err
 }
 
-// startControllerManager starts kube-controller-manager. Each controller uses its own service
-// account, as in most clusters, unless SharedControllerIdentity is set. Admission treats the two
-// cases differently.
+// Each controller uses its own service account, as in most clusters, unless
+// SharedControllerIdentity is set. Admission treats the two cases differently.
 func (l *Lab) startControllerManager(ctx context.Context) error {
 	c, err := l.userConfig(controllerManager)
 	if err != nil {
@@ -153,8 +150,7 @@ func (l *Lab) startControllerManager(ctx context.Context) error {
 	return err
 }
 
-// grantController gives kube-controller-manager's user all rights, in place of the roles that each
-// of its controllers has otherwise.
+// All rights, in place of the roles that each controller has otherwise.
 func (l *Lab) grantController(ctx context.Context) error {
 	_, err := l.client.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "drydock-lab-controller"},
@@ -169,8 +165,8 @@ func (l *Lab) grantController(ctx context.Context) error {
 
 const controllerManager = "system:kube-controller-manager"
 
-// CopyEtcd stops etcd for a moment and copies its data. It returns a function that restores the
-// copy: it kills etcd and the API server, puts the old data back, and starts both.
+// CopyEtcd stops etcd for a moment and copies its data. restore kills etcd and the API server, puts
+// the old data back, and starts both.
 func (l *Lab) CopyEtcd(ctx context.Context) (restore func(ctx context.Context) error, err error) {
 	etcd, server, data, old := l.Process("etcd"), l.Process("kube-apiserver"), filepath.Join(l.dataDir(), "etcd"), filepath.Join(l.dataDir(), "etcd-copy")
 	etcd.Kill()

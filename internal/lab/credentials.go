@@ -16,16 +16,14 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// kubeletToken is the token of the simulated kubelets. It need not be secret, because the API
-// server listens only on loopback and lives for minutes. It is not a client certificate, because
-// that would not pass through a proxy.
+// The token need not be secret, because the API server listens only on loopback and lives for
+// minutes. A client certificate would not pass through a proxy.
 const kubeletToken = "drydock-lab-kubelet"
 
 func (l *Lab) certDir() string { return filepath.Join(l.dir, "certs") }
 
 func (l *Lab) tokenFile() string { return filepath.Join(l.certDir(), "tokens.csv") }
 
-// makeCredentials makes the certificates and keys of the lab's parts.
 func (l *Lab) makeCredentials() error {
 	var err error
 	if l.ca, err = newAuthority(l.certDir()); err != nil {
@@ -48,7 +46,6 @@ func (l *Lab) makeCredentials() error {
 	return nil
 }
 
-// userConfig returns the configuration of a user with a certificate.
 func (l *Lab) userConfig(name string, groups ...string) (*rest.Config, error) {
 	k, err := l.ca.issue(name, groups...)
 	if err != nil {
@@ -67,14 +64,12 @@ func (l *Lab) anonymousConfig() *rest.Config {
 	}
 }
 
-// kubeletConfig returns the configuration of the simulated kubelets.
 func (l *Lab) kubeletConfig() *rest.Config {
 	c := l.anonymousConfig()
 	c.BearerToken = kubeletToken
 	return c
 }
 
-// writeKubeconfig writes a configuration to a file of the lab.
 func (l *Lab) writeKubeconfig(name string, c *rest.Config) (string, error) {
 	path := filepath.Join(l.dir, name+".kubeconfig")
 	file := clientcmdapi.Config{
@@ -96,9 +91,8 @@ func (l *Lab) writeKubeconfig(name string, c *rest.Config) (string, error) {
 // AdminKubeconfig returns the path of an administrator's kubeconfig.
 func (l *Lab) AdminKubeconfig() string { return filepath.Join(l.dir, "admin.kubeconfig") }
 
-// ServiceAccountKubeconfig writes a kubeconfig with a token of a service account. It creates the
-// account and its namespace if they do not exist. server is the URL of a Proxy. If server is empty,
-// the kubeconfig names the API server itself.
+// ServiceAccountKubeconfig writes a kubeconfig with a token of a service account, which it creates
+// if needed. server is the URL of a Proxy, or empty for the API server itself.
 func (l *Lab) ServiceAccountKubeconfig(ctx context.Context, namespace, name, server string) (string, error) {
 	token, err := l.ServiceAccountToken(ctx, namespace, name)
 	if err != nil {
@@ -115,8 +109,7 @@ func (l *Lab) ServiceAccountKubeconfig(ctx context.Context, namespace, name, ser
 	return l.writeKubeconfig(file, c)
 }
 
-// ServiceAccountToken returns a token of a service account. It creates the account and its
-// namespace if they do not exist.
+// ServiceAccountToken returns a token of a service account, which it creates if needed.
 func (l *Lab) ServiceAccountToken(ctx context.Context, namespace, name string) (string, error) {
 	fail := func(err error) (string, error) {
 		return "", fmt.Errorf("making a token of service account %s/%s: %w", namespace, name, err)

@@ -27,26 +27,24 @@ type DrydockOptions struct {
 	// Name distinguishes replicas and their logs. The default is drydock.
 	Name string
 	// Namespace has the replica's ledger, Lease and ServiceAccount. It is also the name of the
-	// chart's release that InstallChart has installed. The default is the constant Namespace, which
-	// PrepareDrydock uses.
+	// chart's release. The default is the constant Namespace.
 	Namespace string
 	// Config is merged over the lab's own configuration, key by key.
 	Config map[string]any
-	// Civo is the simulated provider. If it is nil, Drydock has no provider Civo.
+	// Civo is the simulated provider. Nil means that Drydock has no provider Civo.
 	Civo *Civo
-	// Server is the URL of a Proxy. If it is empty, Drydock connects to the API server itself.
+	// Server is the URL of a Proxy. Empty means the API server itself.
 	Server string
-	// Port is the receiver's port. If it is zero, a free port is used.
+	// Port is the receiver's port. 0 means a free port.
 	Port int
-	// Program is the path of another build of Drydock. If it is empty, the program of
-	// PrepareDrydock is used.
+	// Program is the path of another build of Drydock. Empty means that of PrepareDrydock.
 	Program string
 	// Admission makes Drydock serve the admission webhook. The chart must have been installed with
-	// the Admission's Values. If Admission is nil, there is no webhook.
+	// its Values. Nil means no webhook.
 	Admission *Admission
 }
 
-// Drydock is a running Drydock in a lab. It is a process that uses the chart's ServiceAccount.
+// Drydock is a running Drydock: a process that uses the chart's ServiceAccount.
 type Drydock struct {
 	*Process
 	ReceiverURL, MetricsURL string
@@ -55,15 +53,13 @@ type Drydock struct {
 	namespace string
 }
 
-// PrepareDrydock builds Drydock from this checkout, installs the chart without the admission
-// webhook, and creates the token that the receiver requires. It returns the path of the token's
-// file.
+// PrepareDrydock builds Drydock, installs the chart without the admission webhook, and creates the
+// token that the receiver requires.
 func (l *Lab) PrepareDrydock(ctx context.Context) (tokenFile string, err error) {
 	return l.PrepareDrydockWith(ctx, nil)
 }
 
-// PrepareDrydockWith does the same as PrepareDrydock, with additional values for the chart, for
-// example those of an Admission.
+// PrepareDrydockWith is PrepareDrydock with additional values for the chart.
 func (l *Lab) PrepareDrydockWith(ctx context.Context, values map[string]any) (tokenFile string, err error) {
 	if err := programs.Compile(ctx, l.DrydockProgram(), "./cmd/drydock"); err != nil {
 		return "", err
@@ -71,7 +67,7 @@ func (l *Lab) PrepareDrydockWith(ctx context.Context, values map[string]any) (to
 	return l.InstallDrydock(ctx, values)
 }
 
-// InstallDrydock does the same as PrepareDrydockWith, but does not build the program.
+// InstallDrydock is PrepareDrydockWith, but does not build the program.
 func (l *Lab) InstallDrydock(ctx context.Context, values map[string]any) (tokenFile string, err error) {
 	if err := l.InstallChart(ctx, "drydock", Namespace, values); err != nil {
 		return "", err
@@ -82,9 +78,8 @@ func (l *Lab) InstallDrydock(ctx context.Context, values map[string]any) (tokenF
 // DrydockProgram returns the path of the program that PrepareDrydock builds.
 func (l *Lab) DrydockProgram() string { return filepath.Join(l.dir, "bin", "drydock") }
 
-// drydockConfig returns the lab's configuration of Drydock, before DrydockOptions.Config is merged
-// over it. Its times are short, except two: leader election and the answer to a call. So a machine
-// that is busy for a while does not exceed them.
+// All times are short, except leader election and the answer to a call, which a busy machine must
+// not exceed.
 func (l *Lab) drydockConfig(o DrydockOptions, tokenFile string, ports []int) map[string]any {
 	c := map[string]any{
 		"apiVersion": "drydock.dev/v1alpha1", "kind": "Config", "mode": "enforce",
@@ -111,13 +106,12 @@ func (l *Lab) drydockConfig(o DrydockOptions, tokenFile string, ports []int) map
 	return overlay(c, o.Config)
 }
 
-// loadsSelfTest reports whether the lab's Prometheus loads the rule of the self-test's alert, which
-// always fires and is sent to Drydock.
+// The rule of the self-test's alert always fires and is sent to Drydock.
 func (l *Lab) loadsSelfTest() bool {
 	return slices.ContainsFunc(l.options.RuleFiles, func(file string) bool { return filepath.Base(file) == "DrydockSelfTest.yaml" })
 }
 
-// overlay merges b over a. Maps are merged key by key.
+// Maps are merged key by key. b wins.
 func overlay(a, b map[string]any) map[string]any {
 	for k, v := range b {
 		if old, ok := a[k].(map[string]any); ok {
@@ -188,9 +182,8 @@ func (l *Lab) Restart(ctx context.Context, d *Drydock) error {
 	return d.Start(ctx)
 }
 
-// freeLead deletes the leader-election Lease that an ended Drydock left in the namespace, because
-// the next leader would wait until it expires. It does so only if all Drydocks in the namespace
-// have ended. A Lease that a test gave to another holder stays.
+// The next leader would wait until the Lease of an ended Drydock expires. A Lease that a test gave
+// to another holder stays.
 func (l *Lab) freeLead(ctx context.Context, namespace string) error {
 	l.mu.Lock()
 	ran := l.drydocks[namespace]

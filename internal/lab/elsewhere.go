@@ -8,17 +8,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Credentials are the certificates and tokens that a control plane outside the lab must accept, so
-// that the lab's parts and the tests can use it.
+// Credentials are the certificates and tokens that a control plane outside the lab must accept.
 type Credentials struct {
 	Files   APIServerFiles
 	Version string // Kubernetes' version
-	// Issue makes a certificate of the lab's authority. It is valid for a client with that name,
-	// and for a server at these addresses and on loopback.
+	// Issue makes a certificate for a client with that name, and for a server at these addresses
+	// and on loopback.
 	Issue func(addresses []net.IP, name string, groups ...string) (cert, key []byte, err error)
 }
 
-// APIServerFiles are the paths of files for kube-apiserver. They may be copies of the lab's files.
+// APIServerFiles are the paths of files for kube-apiserver.
 type APIServerFiles struct {
 	CA, Cert, Key, Tokens string
 	ServiceAccounts       string // the key that signs the tokens of service accounts
@@ -31,8 +30,8 @@ func (l *Lab) apiServerFiles() APIServerFiles {
 	}
 }
 
-// APIServerArgs returns the arguments that every kube-apiserver of a lab has. They are about
-// authentication and certificates, and contain no addresses.
+// APIServerArgs returns the arguments that every kube-apiserver of a lab has. They contain no
+// addresses.
 func APIServerArgs(f APIServerFiles) []string {
 	return []string{
 		"--service-cluster-ip-range=10.0.0.0/24",

@@ -12,19 +12,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Break cuts the node's kubelet off from the API server. Its lease and its status are no longer
-// updated, and pods that are deleted do not end. After NodeGrace, kube-controller-manager sets
-// Ready=Unknown.
+// Break cuts the node's kubelet off from the API server: its lease and status are not updated, and
+// deleted pods do not end. After NodeGrace, kube-controller-manager sets Ready=Unknown.
 func (l *Lab) Break(node string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.broken[node] = true
 }
 
-// Heal makes the node healthy, as its kubelet would after a reboot: Ready, with the new boot ID and
-// a fresh lease, which the lab renews again. If the boot ID is empty, the old one stays, as after a
-// mere network fault. After an error the node is still healthy, but reports that only later, with
-// its old boot ID.
+// Heal makes the node Ready, with the new boot ID and a fresh lease. An empty boot ID keeps the old
+// one, as after a mere network fault. After an error the node is still healthy, but reports that
+// only later, with its old boot ID.
 func (l *Lab) Heal(ctx context.Context, node, bootID string) error {
 	defer l.voice(node)()
 	defer l.forget(node)
@@ -40,8 +38,7 @@ func (l *Lab) Heal(ctx context.Context, node, bootID string) error {
 	return nil
 }
 
-// renewLease renews a lease at once. Without it, the next renewal by keepNodes may take up to a
-// third of NodeGrace.
+// The next renewal by keepNodes may take up to a third of NodeGrace.
 func (l *Lab) renewLease(ctx context.Context, node string, now time.Time) error {
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"renewTime": metav1.NewMicroTime(now)}})
 	if err != nil {
@@ -54,9 +51,8 @@ func (l *Lab) renewLease(ctx context.Context, node string, now time.Time) error 
 	return err
 }
 
-// SetCondition sets one of the node's conditions, as its kubelet or the node problem detector does.
-// The condition stays until it is set again. Heal removes the conditions that are a kubelet's own.
-// A reboot without a cure does not.
+// SetCondition sets a condition of the node until it is set again. Heal removes the conditions that
+// are a kubelet's own. A reboot without a cure does not.
 func (l *Lab) SetCondition(ctx context.Context, node string, kind corev1.NodeConditionType, status corev1.ConditionStatus, reason string) error {
 	defer l.voice(node)()
 	live, err := l.client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
@@ -85,8 +81,7 @@ func (l *Lab) SetCondition(ctx context.Context, node string, kind corev1.NodeCon
 	return nil
 }
 
-// keepTransition copies the transition time from the previous conditions if the condition's status
-// is unchanged.
+// A condition keeps its transition time while its status is unchanged.
 func keepTransition(c *corev1.NodeCondition, before []corev1.NodeCondition) {
 	for _, b := range before {
 		if b.Type == c.Type && b.Status == c.Status {
@@ -95,7 +90,6 @@ func keepTransition(c *corev1.NodeCondition, before []corev1.NodeCondition) {
 	}
 }
 
-// forget removes all faults of the node's machine.
 func (l *Lab) forget(node string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

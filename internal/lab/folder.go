@@ -8,8 +8,7 @@ import (
 	"syscall"
 )
 
-// folder is the folder that a lab writes to. A locked file in it shows that the lab is alive: the
-// lock ends with the lab's process.
+// A locked file in the folder shows that the lab is alive: the lock ends with the lab's process.
 type folder struct {
 	dir       string
 	temporary bool
@@ -24,8 +23,7 @@ const (
 	keepName = ".keep"
 )
 
-// openFolder uses the given folder, or creates a temporary one. Before that, it removes the folders
-// of killed labs, because each takes about a hundred megabytes.
+// It first removes the folders of killed labs, because each takes about a hundred megabytes.
 func openFolder(dir string) (*folder, error) {
 	f := &folder{dir: dir, temporary: dir == ""}
 	var err error
@@ -55,8 +53,8 @@ func openFolder(dir string) (*folder, error) {
 	return f, nil
 }
 
-// RemoveOrphans removes the folders of killed labs. It considers only folders with a lock file,
-// because a folder without one may belong to a lab that is starting.
+// RemoveOrphans removes the folders of killed labs. A folder without a lock file may belong to a
+// lab that is starting, so it stays.
 func RemoveOrphans() {
 	locks, _ := filepath.Glob(filepath.Join(os.TempDir(), "drydock-lab-*", lockName)) // the pattern is valid
 	for _, path := range locks {
@@ -88,7 +86,7 @@ func (f *folder) Dir() string { return f.dir }
 // LogDir returns the folder with the logs. Each part has one file with its name.
 func (f *folder) LogDir() string { return filepath.Join(f.dir, "logs") }
 
-// dataDir returns the folder with the parts' data. A later lab does not need it.
+// A later lab does not need this folder.
 func (f *folder) dataDir() string { return filepath.Join(f.dir, "data") }
 
 func (f *folder) close() {

@@ -21,8 +21,8 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// karpenterRights are rights that Karpenter's chart does not give. Its test provider needs them to
-// create and delete Nodes.
+// Karpenter's test provider needs these rights to create and delete Nodes. Its chart does not give
+// them.
 const karpenterRights = `apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
 metadata: {name: karpenter}
@@ -32,7 +32,7 @@ subjects: [{kind: ServiceAccount, name: karpenter, namespace: karpenter}]
 
 const karpenterGroup = "karpenter.sh"
 
-// NodePoolLabel is the label of NodeClaims and Nodes that has the name of their NodePool.
+// NodePoolLabel is the label of NodeClaims and Nodes with the name of their NodePool.
 const NodePoolLabel = karpenterGroup + "/nodepool"
 
 // NodeClaims and NodePools are Karpenter's objects.
@@ -41,7 +41,7 @@ var (
 	NodePools  = schema.GroupVersionResource{Group: karpenterGroup, Version: "v1", Resource: "nodepools"}
 )
 
-// allKarpenterKinds are the kinds that Karpenter's controllers watch.
+// The kinds that Karpenter's controllers watch.
 var allKarpenterKinds = map[string][]string{"karpenter": {
 	"kwok/charts/crds/karpenter.sh_nodeclaims.yaml",
 	"kwok/charts/crds/karpenter.sh_nodeoverlays.yaml",
@@ -49,12 +49,12 @@ var allKarpenterKinds = map[string][]string{"karpenter": {
 	"kwok/apis/crds/karpenter.kwok.sh_kwoknodeclasses.yaml",
 }}
 
-// Karpenter runs the released Karpenter with its test provider. Each instance of that provider is
-// only a Node object. The lab is the kubelet of these Nodes. Karpenter's own node repair is on.
+// Karpenter runs the released Karpenter with its test provider, whose instances are only Node
+// objects. The lab is their kubelet. Karpenter's own node repair is on.
 type Karpenter struct {
-	// Dynamic is a client for all objects, with an administrator's rights.
+	// Dynamic has an administrator's rights.
 	Dynamic dynamic.Interface
-	// Proxy stands between Karpenter and the API server.
+	// Proxy is between Karpenter and the API server.
 	Proxy *Proxy
 
 	lab *Lab
@@ -99,7 +99,7 @@ func (l *Lab) StartKarpenter(ctx context.Context) (*Karpenter, error) {
 	return k, err
 }
 
-// boot acts as the kubelet of new Nodes: it reports each as Ready.
+// Each new Node is reported as Ready.
 func (k *Karpenter) boot() {
 	ctx, cancel := context.WithCancel(context.Background())
 	k.lab.mu.Lock()
@@ -121,8 +121,8 @@ func (k *Karpenter) boot() {
 	factory.Start(ctx.Done())
 }
 
-// AddNodePool creates a NodePool with a fixed number of Nodes. It returns their names when all are
-// Initialized. If replicas is zero, Karpenter creates Nodes when pods need them.
+// AddNodePool creates a NodePool with a fixed number of Nodes, and returns their names when all are
+// Initialized. With 0, Karpenter creates Nodes when pods need them.
 func (k *Karpenter) AddNodePool(ctx context.Context, name string, replicas int) ([]string, error) {
 	spec := map[string]any{
 		"template": map[string]any{"spec": map[string]any{

@@ -19,8 +19,7 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// operatorKinds are the CustomResourceDefinitions of the kinds that the chart uses. The key is the
-// folder in tools/ that pins the module, the values are files of the module.
+// The folder in tools/ pins the module that has the files.
 var operatorKinds = map[string][]string{
 	"prometheus-operator": {
 		"example/prometheus-operator-crd/monitoring.coreos.com_alertmanagerconfigs.yaml",
@@ -32,7 +31,7 @@ var operatorKinds = map[string][]string{
 	"cert-manager": {"deploy/crds/cert-manager.io_certificates.yaml", "deploy/crds/cert-manager.io_issuers.yaml"},
 }
 
-// clusterAPIKinds are the kinds of Cluster API that Drydock reads.
+// The kinds that Drydock reads.
 var clusterAPIKinds = map[string][]string{"cluster-api": {
 	"core/config/crd/bases/cluster.x-k8s.io_clusters.yaml",
 	"core/config/crd/bases/cluster.x-k8s.io_machinedeployments.yaml",
@@ -41,19 +40,17 @@ var clusterAPIKinds = map[string][]string{"cluster-api": {
 	"core/config/crd/bases/cluster.x-k8s.io_machinesets.yaml",
 }}
 
-// karpenterKinds are the kinds of Karpenter that Drydock reads.
+// The kinds that Drydock reads.
 var karpenterKinds = map[string][]string{"karpenter": {"kwok/charts/crds/karpenter.sh_nodeclaims.yaml", "kwok/charts/crds/karpenter.sh_nodepools.yaml"}}
 
 // AddOperatorKinds applies the CustomResourceDefinitions of the Prometheus operator and of
-// cert-manager, and returns when the API server serves them. Their operators do not run.
+// cert-manager, without their operators.
 func (l *Lab) AddOperatorKinds(ctx context.Context) error { return l.addKinds(ctx, operatorKinds) }
 
-// AddClusterAPIKinds applies Cluster API's CustomResourceDefinitions, and returns when the API
-// server serves them. Its controllers do not run.
+// AddClusterAPIKinds applies Cluster API's CustomResourceDefinitions, without its controllers.
 func (l *Lab) AddClusterAPIKinds(ctx context.Context) error { return l.addKinds(ctx, clusterAPIKinds) }
 
-// AddKarpenterKinds applies Karpenter's CustomResourceDefinitions, and returns when the API server
-// serves them. Karpenter does not run.
+// AddKarpenterKinds applies Karpenter's CustomResourceDefinitions, without Karpenter.
 func (l *Lab) AddKarpenterKinds(ctx context.Context) error { return l.addKinds(ctx, karpenterKinds) }
 
 func (l *Lab) addKinds(ctx context.Context, kinds map[string][]string) error {
@@ -92,8 +89,7 @@ func (l *Lab) addKind(ctx context.Context, text []byte) error {
 	return l.awaitKind(ctx, schema.GroupVersionResource{Group: crd.Spec.Group, Version: crd.Spec.Versions[0].Name, Resource: crd.Spec.Names.Plural})
 }
 
-// awaitKind waits until the API server's discovery shows the kind. It polls, because discovery
-// cannot be watched.
+// It polls, because discovery cannot be watched.
 func (l *Lab) awaitKind(ctx context.Context, resource schema.GroupVersionResource) error {
 	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, Patience, true, func(context.Context) (bool, error) {
 		list, err := l.client.Discovery().ServerResourcesForGroupVersion(resource.GroupVersion().String())
@@ -108,8 +104,7 @@ func (l *Lab) awaitKind(ctx context.Context, resource schema.GroupVersionResourc
 	return nil
 }
 
-// moduleOf returns the folder of the module that tools/TOOL pins. It downloads the module if it is
-// not there.
+// The module that tools/TOOL pins is downloaded if it is not there.
 func moduleOf(ctx context.Context, tool string) (string, error) {
 	root, err := programs.ModuleRoot()
 	if err != nil {

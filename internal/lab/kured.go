@@ -23,12 +23,11 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// kuredNamespace is the namespace of kured's manifests.
+// As in kured's manifests.
 const kuredNamespace = metav1.NamespaceSystem
 
-// Kured runs the released kured on one of the lab's nodes, from kured's own manifests. The lab acts
-// as the scheduler and the kubelet: it runs kured's program as long as its pod exists. kured always
-// listens on port 8080 of this machine.
+// Kured runs the released kured on one of the lab's nodes, from kured's own manifests, as long as
+// its pod exists. It always listens on port 8080 of this machine.
 type Kured struct {
 	lab               *Lab
 	sentinel, reboots string
@@ -39,8 +38,8 @@ type Kured struct {
 }
 
 // StartKured starts kured for a node. affinity is an additional expression for the node affinity of
-// kured's DaemonSet, as YAML. After its own start delay of up to a minute and a half, kured checks
-// every second whether a reboot is requested.
+// kured's DaemonSet, as YAML. kured starts after a delay of up to a minute and a half, and then
+// checks every second whether a reboot is requested.
 func (l *Lab) StartKured(ctx context.Context, node, affinity string) (*Kured, error) {
 	paths, err := programs.Build(ctx, os.Stderr, "kured")
 	if err != nil {
@@ -77,13 +76,13 @@ func (l *Lab) StartKured(ctx context.Context, node, affinity string) (*Kured, er
 	return k, k.follow(ctx, node)
 }
 
-// kuredPod is a shell script that does what a container runtime does for the pod. It puts the
-// ServiceAccount's files where every client looks for them. kured enters the namespaces of process
-// 1 to run commands on its host. The script itself is process 1 of its own PID namespace.
+// This script does what a container runtime does for the pod. It puts the ServiceAccount's files
+// where every client looks for them. kured enters the namespaces of process 1 to run commands on
+// its host, so the script is process 1 of its own PID namespace.
 const kuredPod = `d=/var/run/secrets/kubernetes.io/serviceaccount && mount -t tmpfs tmpfs /run && mkdir -p $d &&
 cp "$1" $d/token && cp "$2" $d/ca.crt && printf kube-system >$d/namespace && shift 2 && exec "$@"`
 
-// install applies kured's manifests, restricted to this node.
+// The manifests are restricted to this node.
 func (k *Kured) install(ctx context.Context, node, affinity string) error {
 	var expression map[string]any
 	if err := yaml.Unmarshal([]byte(affinity), &expression); err != nil {
@@ -129,7 +128,7 @@ func (k *Kured) install(ctx context.Context, node, affinity string) error {
 	return nil
 }
 
-// follow runs kured's program while its pod is on the node. It ends with the lab.
+// It ends with the lab.
 func (k *Kured) follow(ctx context.Context, node string) error {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	k.lab.mu.Lock()
@@ -149,7 +148,7 @@ func (k *Kured) follow(ctx context.Context, node string) error {
 	return err
 }
 
-// settle does what a scheduler does for a new pod, and what a kubelet does for a pod on its node.
+// What a scheduler and a kubelet do for a new pod.
 func (k *Kured) settle(ctx context.Context, node string, pods []any) (err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -191,8 +190,8 @@ func (k *Kured) Runs() bool {
 // Ask requests a reboot of the node, as an update of system packages does.
 func (k *Kured) Ask() error { return os.WriteFile(k.sentinel, nil, 0o644) }
 
-// Booted puts kured into the state after a reboot of the machine: the request is gone, and the
-// program starts again.
+// Booted puts kured into the state after a reboot: the request is gone, and the program starts
+// again.
 func (k *Kured) Booted() error {
 	err := os.Remove(k.sentinel)
 	k.mu.Lock()

@@ -12,18 +12,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// stages defines how KWOK runs pods. KWOK's own stages for nodes are not used, because they make a
-// lost node Ready by themselves, with the old boot ID and with transition times in the past.
+// KWOK's own stages for nodes are not used, because they make a lost node Ready by themselves, with
+// the old boot ID and with transition times in the past.
 //
 //go:embed stages.yaml
 var stages []byte
 
-// podCIDR is the range of the pods' addresses. It is in 127.0.0.0/8, so each address is on this
-// machine, and a process can listen on a pod's own address. Labs that run at the same time use the
-// same addresses, so each listener needs a port of its own.
+// Each address is in 127.0.0.0/8, so a process can listen on a pod's own address. Labs that run at
+// the same time use the same addresses, so each listener needs a port of its own.
 const podCIDR = "127.64.0.0/16"
 
-// startKWOK starts KWOK behind a proxy. Break and Heal control that proxy.
+// Break and Heal control the proxy in front of KWOK.
 func (l *Lab) startKWOK(ctx context.Context) error {
 	proxy, err := l.NewProxy()
 	if err != nil {
@@ -52,9 +51,8 @@ func (l *Lab) startKWOK(ctx context.Context) error {
 	return err
 }
 
-// cutOff decides about the requests of KWOK's proxy. It refuses the writes of a broken node's
-// kubelet, so the pods of a lost node stay Terminating. They can end only after Heal, when KWOK
-// tries again.
+// The writes of a broken node's kubelet are refused, so the pods of a lost node stay Terminating
+// until KWOK tries again after Heal.
 func (l *Lab) cutOff(r *http.Request) Verdict {
 	if r.Method == http.MethodGet || !l.anyFault() {
 		return Pass

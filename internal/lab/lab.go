@@ -40,14 +40,13 @@ type Lab struct {
 	prometheus    string
 	alertmanagers []*replica
 
-	killing   sync.Mutex // held by kill, so that a second caller returns only when the processes are dead
-	mu        sync.Mutex
-	processes map[string]*Process
-	drydocks  map[string][]*Process // by namespace
-	proxies   []*Proxy
-	broken    map[string]bool // nodes whose kubelet is cut off
-	off       map[string]bool // nodes whose machine is down
-	// conditions are the conditions that SetCondition has set, by node.
+	killing    sync.Mutex // held by kill, so that a second caller returns only when the processes are dead
+	mu         sync.Mutex
+	processes  map[string]*Process
+	drydocks   map[string][]*Process // by namespace
+	proxies    []*Proxy
+	broken     map[string]bool // nodes whose kubelet is cut off
+	off        map[string]bool // nodes whose machine is down
 	conditions map[string]map[corev1.NodeConditionType]corev1.NodeCondition
 	voices     map[string]*sync.Mutex // by node; see the method voice
 	webhook    WebhookTarget
@@ -56,10 +55,9 @@ type Lab struct {
 	stopped    bool
 }
 
-// Start builds the missing programs, starts every part, and returns when all parts and all nodes
-// are ready. If the context ends at any time, all processes of the lab are killed. Stop also
-// removes the lab's folder. If Start fails, it has stopped everything, and the error names the
-// folder with the logs.
+// Start builds missing programs, starts every part, and returns when all parts and nodes are ready.
+// If the context ends at any time, all processes are killed. After an error everything is stopped,
+// and the error names the folder with the logs.
 func Start(ctx context.Context, o Options) (*Lab, error) {
 	// Builds always show their progress, because a build may take twelve minutes, and without
 	// output it looks like a hang.
@@ -143,15 +141,15 @@ func (l *Lab) start(ctx context.Context) error {
 	return nil
 }
 
-// Stop ends every process and removes the lab's folder, unless the options named the folder or Keep
-// was called. A second call does nothing.
+// Stop ends every process and removes the lab's folder, unless the options named it or Keep was
+// called.
 func (l *Lab) Stop() {
 	l.release()
 	l.kill()
 	l.close()
 }
 
-// kill kills all processes at once. A clean shutdown is not needed, because no data is kept.
+// A clean shutdown is not needed, because no data is kept.
 func (l *Lab) kill() {
 	l.killing.Lock()
 	defer l.killing.Unlock()
@@ -173,11 +171,10 @@ func (l *Lab) kill() {
 	wg.Wait()
 }
 
-// ProgramEnv returns the environment for the lab's own programs. Drydock does not get it and runs
-// as shipped. The programs collect garbage less often: a lab then starts with a quarter less
-// processor time, and kube-apiserver takes 200 MB more. In a test, each program uses only one
-// processor, because other labs run at the same time, and waking a second processor is a fifth of a
-// program's cost.
+// ProgramEnv returns the environment for the lab's own programs, but not for Drydock. They collect
+// garbage less often: a lab then starts with a quarter less processor time, and kube-apiserver
+// takes 200 MB more. In a test each uses only one processor, because waking a second one is a fifth
+// of a program's cost.
 func ProgramEnv() []string {
 	env := []string{"GOGC=400"}
 	if testing.Testing() {
@@ -186,7 +183,6 @@ func ProgramEnv() []string {
 	return env
 }
 
-// startPart starts a process of the lab and keeps it under its name.
 func (l *Lab) startPart(ctx context.Context, s Spec) (*Process, error) {
 	if s.Path == "" {
 		s.Path = l.programs[s.Name]
@@ -220,7 +216,6 @@ func (l *Lab) startPart(ctx context.Context, s Spec) (*Process, error) {
 	return p, nil
 }
 
-// logOf returns the log file of a part.
 func (l *Lab) logOf(part string) string { return filepath.Join(l.LogDir(), part+".log") }
 
 func (l *Lab) say(format string, args ...any) {
@@ -229,8 +224,8 @@ func (l *Lab) say(format string, args ...any) {
 	fmt.Fprintf(l.options.Out, "%5.1f s  "+format+"\n", append([]any{time.Since(l.began).Seconds()}, args...)...)
 }
 
-// Process returns the process of a part. The name is that of its program, or alertmanager-0 and so
-// on. It returns nil if there is no such part. Tests may kill the process and start it again.
+// Process returns the process of a part, or nil. The name is that of its program, or alertmanager-0
+// and so on. Tests may kill the process and start it again.
 func (l *Lab) Process(name string) *Process {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -240,11 +235,11 @@ func (l *Lab) Process(name string) *Process {
 // Client returns a client with an administrator's rights.
 func (l *Lab) Client() kubernetes.Interface { return l.client }
 
-// AdminConfig returns a copy of the administrator's configuration. The caller may change it.
+// AdminConfig returns a copy of the administrator's configuration.
 func (l *Lab) AdminConfig() *rest.Config { return rest.CopyConfig(l.admin) }
 
 // APIServerURL returns the URL of the API server.
 func (l *Lab) APIServerURL() string { return l.api }
 
-// PrometheusURL returns the URL of Prometheus. It is empty if the lab has none.
+// PrometheusURL returns the URL of Prometheus, or "" if there is none.
 func (l *Lab) PrometheusURL() string { return l.prometheus }

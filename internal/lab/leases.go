@@ -16,13 +16,11 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// keepNodes acts as the nodes' kubelets until the lab ends: it renews the lease of every node. It
-// also posts a node's status again if the Node shows another one. That happens if this machine was
-// too slow to renew the lease, so that the node controller took the node for lost, or if a post
-// failed.
+// The lab acts as the nodes' kubelets: it renews leases, and posts a status again if the Node shows
+// another one. That happens if this machine was too slow to renew the lease, or if a post failed.
 //
-// KWOK could renew the leases, too. But it renews each lease four times in its duration, through
-// the proxy, and that was more than half of the cost of an idle lab with 80 nodes.
+// KWOK could renew the leases, too, but four times in their duration and through the proxy. That
+// was more than half of the cost of an idle lab with 80 nodes.
 func (l *Lab) keepNodes() error {
 	ctx, cancel := context.WithCancel(context.Background()) // not the caller's context, which the lab outlives
 	l.mu.Lock()
@@ -71,13 +69,13 @@ func (l *Lab) keepNodes() error {
 	return nil
 }
 
-// keptNode is a node whose lease is being renewed. end stops the renewals.
+// end stops the renewals.
 type keptNode struct {
 	uid types.UID
 	end context.CancelFunc
 }
 
-// onlyConditions removes from a Node the fields that keepNodes does not need.
+// The watch keeps only the fields that it needs.
 func onlyConditions(object any) (any, error) {
 	node, ok := object.(*corev1.Node)
 	if !ok {
@@ -89,10 +87,9 @@ func onlyConditions(object any) (any, error) {
 	}, nil
 }
 
-// keepNode renews the node's lease until the context ends, except while the node is broken or off.
-// In a small fleet, all nodes renew at the same moments, because one wake-up for eighty renewals
-// costs half as much as eighty wake-ups. With thousands of nodes, renewing all at once would
-// overload the API server.
+// Not while the node is broken or off. In a small fleet all nodes renew at the same moments,
+// because one wake-up for eighty renewals costs half as much as eighty wake-ups. With thousands of
+// nodes that would overload the API server.
 func (l *Lab) keepNode(ctx context.Context, node *corev1.Node, seen cache.Store) {
 	every, offset := l.options.renewEvery(), time.Duration(0)
 	if len(l.options.NodeSpecs) > 100 {
@@ -118,8 +115,7 @@ func (l *Lab) keepNode(ctx context.Context, node *corev1.Node, seen cache.Store)
 	}
 }
 
-// sayAgain posts the node's status again if the Node differs from the status that its kubelet would
-// report.
+// Only if the Node differs from the status that its kubelet would report.
 func (l *Lab) sayAgain(ctx context.Context, name string, seen cache.Store) error {
 	defer l.voice(name)()
 	object, _, err := seen.GetByKey(name)
@@ -139,8 +135,7 @@ func (l *Lab) sayAgain(ctx context.Context, name string, seen cache.Store) error
 	return l.post(ctx, name, found, "")
 }
 
-// renewed renews the lease that was last read. If lease is nil, renewed first reads it, and creates
-// it if it is missing. It returns nil after an error.
+// A nil lease is first read, and created if it is missing. The result is nil after an error.
 func (l *Lab) renewed(ctx context.Context, node *corev1.Node, lease *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 	ctx, cancel := context.WithTimeout(ctx, l.options.NodeGrace) // after NodeGrace, a renewal would be too late
 	defer cancel()
@@ -162,7 +157,7 @@ func (l *Lab) renewed(ctx context.Context, node *corev1.Node, lease *coordinatio
 	return lease, nil
 }
 
-// leaseOf returns the lease as the node's kubelet would write it now.
+// As the node's kubelet would write it now.
 func (l *Lab) leaseOf(node *corev1.Node, lease *coordinationv1.Lease) *coordinationv1.Lease {
 	lease.Name = node.Name
 	// Empty managedFields make the API server store none. The lab does not read them on a lease,

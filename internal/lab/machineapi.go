@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// MachineSetLabel is the label of Nodes that has the name of their MachineSet.
+// MachineSetLabel is the label of Nodes with the name of their MachineSet.
 const MachineSetLabel = "machine.openshift.io/cluster-api-machineset"
 
 // MachineAPIUser is the ServiceAccount that the Machine API uses to change Nodes.
@@ -28,9 +28,9 @@ const MachineAPIUser = "system:serviceaccount:openshift-machine-api:machine-api-
 
 const (
 	openShiftMachines = "openshift-machine-api"
-	// nodesMachine is the Node's annotation with the name of its Machine.
+	// The Node's annotation with the name of its Machine.
 	nodesMachine = "machine.openshift.io/machine"
-	// machineFinalizer is on a Machine until its Node is deleted.
+	// On a Machine until its Node is deleted.
 	machineFinalizer = "machine.machine.openshift.io"
 )
 
@@ -38,22 +38,20 @@ const (
 // MachineDeletionRemediation.
 var MachineDeletions = Remediations["MachineDeletionRemediation"].WithResource("machinedeletionremediations")
 
-// MachineAPI simulates OpenShift's Machine API and the remediator MachineDeletionRemediation
-// according to their contracts. The remediator adds a finalizer to an object, deletes the
-// Machine that the Node's annotation names, and sets Succeeded=True. It removes its finalizer from
-// a deleted object. The Machine API deletes the Node of a deleted Machine. If a MachineSet has too
-// few Machines, it creates one with its Node. Neither of the two drains nodes.
+// MachineAPI simulates OpenShift's Machine API and the remediator MachineDeletionRemediation,
+// according to their contracts. The remediator adds a finalizer to an object, deletes the Machine
+// that the Node's annotation names, and sets Succeeded=True. The Machine API deletes the Node of a
+// deleted Machine, and replaces missing Machines of a MachineSet. Neither of the two drains nodes.
 type MachineAPI struct {
-	// Dynamic is a client for all objects, with an administrator's rights.
+	// Dynamic has an administrator's rights.
 	Dynamic dynamic.Interface
 
 	lab *Lab
-	// nodes is a client of Nodes with the Machine API's identity.
+	// With the Machine API's identity.
 	nodes typed.NodeInterface
 }
 
-// StartMachineAPI adds the kinds and starts both simulations, without a MachineSet. They end with
-// the lab.
+// StartMachineAPI adds the kinds and starts both simulations, without a MachineSet.
 func (l *Lab) StartMachineAPI(ctx context.Context) (*MachineAPI, error) {
 	if err := l.AddRemediatorKinds(ctx); err != nil {
 		return nil, err
@@ -112,7 +110,7 @@ func (a *MachineAPI) AddMachineSet(ctx context.Context, name string, replicas in
 	return nodes, err
 }
 
-// MachineOf returns the UID of the Node's Machine. It is empty if the Node has none.
+// MachineOf returns the UID of the Node's Machine, or "" if there is none.
 func (a *MachineAPI) MachineOf(ctx context.Context, node string) (types.UID, error) {
 	all, err := a.machines().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -146,7 +144,6 @@ func ownerOf(machine *unstructured.Unstructured) string {
 	return ""
 }
 
-// step processes all objects once.
 func (a *MachineAPI) step(ctx context.Context) error {
 	asked, err := a.Dynamic.Resource(MachineDeletions).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -186,7 +183,6 @@ func (a *MachineAPI) step(ctx context.Context) error {
 	return nil
 }
 
-// remedy does what MachineDeletionRemediation does with one of its objects.
 func (a *MachineAPI) remedy(ctx context.Context, one *unstructured.Unstructured) error {
 	objects := a.Dynamic.Resource(MachineDeletions).Namespace(one.GetNamespace())
 	conditions, _, _ := unstructured.NestedSlice(one.Object, "status", "conditions")
@@ -211,7 +207,7 @@ func (a *MachineAPI) remedy(ctx context.Context, one *unstructured.Unstructured)
 	return a.patch(ctx, objects, one, map[string]any{"status": map[string]any{"conditions": []any{said("Processing", "False"), said("Succeeded", "True")}}}, "status")
 }
 
-// takeDown completes the deletion of a Machine: it ends the kubelet, and then deletes the Node.
+// The kubelet ends before the Node is deleted.
 func (a *MachineAPI) takeDown(ctx context.Context, machine *unstructured.Unstructured) error {
 	if node := nodeRef(machine); node != "" {
 		a.lab.Break(node)
@@ -222,7 +218,6 @@ func (a *MachineAPI) takeDown(ctx context.Context, machine *unstructured.Unstruc
 	return a.patch(ctx, a.machines(), machine, map[string]any{"metadata": map[string]any{"finalizers": nil}})
 }
 
-// bringUp creates the Node of a Machine.
 func (a *MachineAPI) bringUp(ctx context.Context, machine *unstructured.Unstructured) error {
 	if nodeRef(machine) != "" {
 		return nil
@@ -240,7 +235,7 @@ func (a *MachineAPI) bringUp(ctx context.Context, machine *unstructured.Unstruct
 	return a.patch(ctx, a.machines(), machine, map[string]any{"status": map[string]any{"phase": "Running", "nodeRef": map[string]any{"name": name}}}, "status")
 }
 
-// fill creates the Machines that the set lacks, and writes the number of Machines into its status.
+// The status has the number of Machines.
 func (a *MachineAPI) fill(ctx context.Context, set *unstructured.Unstructured, have int64) error {
 	wanted, _, _ := unstructured.NestedInt64(set.Object, "spec", "replicas")
 	for ; have < wanted; have++ {

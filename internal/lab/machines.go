@@ -14,8 +14,8 @@ import (
 	"drydock.dev/drydock/internal/lab/civosim"
 )
 
-// Machines returns the implementation of the provider's machines, which are the lab's nodes. A test
-// that needs another behaviour embeds it.
+// Machines returns the lab's nodes as a provider's machines. A test that needs another behaviour
+// embeds it.
 func (l *Lab) Machines() civosim.Machines { return &machines{lab: l, models: map[string]NodeSpec{}} }
 
 type machines struct {
@@ -43,8 +43,8 @@ func (m *machines) Reboot(ctx context.Context, in civosim.Instance, bootID strin
 	return m.lab.On(ctx, node.Name, bootID, cured)
 }
 
-// nodeOf returns the machine's Node, or nil if there is none. If a Node with the machine's name was
-// registered again, that Node belongs to another machine.
+// Nil if there is none. If a Node with the machine's name was registered again, it belongs to
+// another machine.
 func (m *machines) nodeOf(ctx context.Context, client kubernetes.Interface, in civosim.Instance) (*corev1.Node, error) {
 	node, err := client.CoreV1().Nodes().Get(ctx, in.Hostname, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -59,9 +59,8 @@ func (m *machines) nodeOf(ctx context.Context, client kubernetes.Interface, in c
 	return node, nil
 }
 
-// Remove deletes the Node of a machine that is gone, as Civo's cloud controller does. It first cuts
-// off the kubelet, which has ended with the machine. If a Node with that name belongs to another
-// machine, it stays.
+// Remove deletes the Node of a machine that is gone, as Civo's cloud controller does. A Node with
+// that name that belongs to another machine stays.
 func (m *machines) Remove(ctx context.Context, in civosim.Instance) error {
 	controller, err := m.cloudController()
 	if err != nil {
@@ -81,8 +80,8 @@ func (m *machines) Remove(ctx context.Context, in civosim.Instance) error {
 	return nil
 }
 
-// Add registers the Node of a new machine. The Node has a new UID, providerID and boot ID.
-// Everything else is as on the Node that it replaces.
+// Add registers the Node of a new machine. Except for its UID, providerID and boot ID, it is like
+// the Node that it replaces.
 func (m *machines) Add(ctx context.Context, in civosim.Instance) error {
 	m.mu.Lock()
 	spec, known := m.models[in.Replaces]
@@ -101,8 +100,7 @@ func (m *machines) remember(id string, spec NodeSpec) {
 	m.models[id] = spec
 }
 
-// cloudController returns a client with the user name of Civo's cloud controller, which admission
-// recognises.
+// Admission recognises the user name of Civo's cloud controller.
 func (m *machines) cloudController() (kubernetes.Interface, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -119,8 +117,8 @@ func (m *machines) cloudController() (kubernetes.Interface, error) {
 	return m.controller, nil
 }
 
-// model returns what a provider gives each machine of the pool: labels, taints and hardware. It
-// leaves out what others wrote on the Node later.
+// What a provider gives each machine of the pool: labels, taints and hardware. What others wrote on
+// the Node later is left out.
 func model(n *corev1.Node) NodeSpec {
 	spec := NodeSpec{Labels: map[string]string{}, Allocatable: n.Status.Capacity}
 	for key, value := range n.Labels {
@@ -136,8 +134,7 @@ func model(n *corev1.Node) NodeSpec {
 	return spec
 }
 
-// others reports whether a label or taint was added to the Node later: by Drydock, or by the node
-// lifecycle controller.
+// Drydock or the node lifecycle controller added it later.
 func others(key string) bool {
 	return strings.HasPrefix(key, "drydock.dev/") || strings.HasPrefix(key, "node.kubernetes.io/")
 }

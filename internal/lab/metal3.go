@@ -28,8 +28,8 @@ import (
 // BareMetalHosts is the resource of Metal3's machines.
 var BareMetalHosts = schema.GroupVersionResource{Group: "metal3.io", Version: "v1alpha1", Resource: "baremetalhosts"}
 
-// AddMetal3Kinds applies Metal3's kind BareMetalHost and Cluster API's kinds, and returns when the
-// API server serves them. No controller acts on them.
+// AddMetal3Kinds applies Metal3's kind BareMetalHost and Cluster API's kinds, without their
+// controllers.
 func (l *Lab) AddMetal3Kinds(ctx context.Context) error {
 	text, err := bareMetalHostKind(ctx)
 	if err == nil {
@@ -41,9 +41,8 @@ func (l *Lab) AddMetal3Kinds(ctx context.Context) error {
 	return l.AddClusterAPIKinds(ctx)
 }
 
-// bareMetalHostKind returns BareMetalHost's CustomResourceDefinition. Module proxies have the
-// module with the operator's Go types, but not the one with the definition. So controller-gen makes
-// the definition from the types, as in the operator's Makefile.
+// Module proxies do not have the module with the definition, but only the one with the operator's
+// Go types. So controller-gen makes the definition from the types, as in the operator's Makefile.
 func bareMetalHostKind(ctx context.Context) ([]byte, error) {
 	paths, err := programs.Build(ctx, os.Stderr, "controller-gen")
 	if err != nil {
@@ -69,8 +68,7 @@ func bareMetalHostKind(ctx context.Context) ([]byte, error) {
 	return nil, errors.New("it is not among what was made of its Go types")
 }
 
-// BareMetalHost returns the spec and status of a host that is powered on and provisioned for the
-// Metal3Machine named consumer.
+// BareMetalHost returns the spec and status of a running host of the Metal3Machine named consumer.
 func BareMetalHost(namespace, consumer string) (spec, status map[string]any) {
 	return map[string]any{"online": true, "consumerRef": map[string]any{"kind": metal3Machine, "name": consumer, "namespace": namespace}},
 		map[string]any{
@@ -79,7 +77,7 @@ func BareMetalHost(namespace, consumer string) (spec, status map[string]any) {
 		}
 }
 
-// BareMetalMachine returns the spec and status of the Machine of a Node. Its infrastructure is the
+// BareMetalMachine returns the spec and status of a Node's Machine, whose infrastructure is the
 // Metal3Machine named consumer.
 func BareMetalMachine(node, providerID, consumer string) (spec, status map[string]any) {
 	return map[string]any{
@@ -90,8 +88,8 @@ func BareMetalMachine(node, providerID, consumer string) (spec, status map[strin
 
 const metal3Machine = "Metal3Machine"
 
-// AddBareMetal creates the host host-NAME and its Machine machine-NAME in the namespace. Their Node
-// must have the returned provider ID.
+// AddBareMetal creates the host host-NAME and its Machine machine-NAME. Their Node must have the
+// returned provider ID.
 func (l *Lab) AddBareMetal(ctx context.Context, namespace, name, node string) (providerID string, err error) {
 	config := l.AdminConfig()
 	config.QPS = -1
@@ -122,10 +120,10 @@ func (l *Lab) AddBareMetal(ctx context.Context, namespace, name, node string) (p
 	return providerID, err
 }
 
-// StartBareMetalOperator simulates the baremetal-operator, if its kind exists, according to its
-// contract. A host with the annotation reboot.metal3.io is switched off, loses the annotation, and
-// is switched on again. nodes has the Node of each host. The simulation ends with the context.
-// rebooted returns the names of the Nodes whose machines were rebooted.
+// StartBareMetalOperator simulates the baremetal-operator, if its kind exists, until the context
+// ends. A host with the annotation reboot.metal3.io is switched off, loses the annotation, and is
+// switched on again. nodes has the Node of each host. rebooted returns the names of the rebooted
+// Nodes.
 func (l *Lab) StartBareMetalOperator(ctx context.Context, nodes map[string]string) (rebooted func() []string, err error) {
 	client, err := dynamic.NewForConfig(l.AdminConfig())
 	if err != nil {
@@ -170,15 +168,13 @@ func (l *Lab) StartBareMetalOperator(ctx context.Context, nodes map[string]strin
 	return func() []string { mu.Lock(); defer mu.Unlock(); return slices.Clone(done) }, err
 }
 
-// metal3Finalizer is on a Metal3Remediation from the time when its controller first handles it
-// until the controller is done.
+// On a Metal3Remediation from its controller's first look until the controller is done.
 const metal3Finalizer = "metal3remediation." + infraGroup
 
-// StartMetal3Remediator simulates the controller of Metal3Remediation, as its documentation defines
-// it. It finds the Node by the Machine that owns the object, power-cycles the machine, and removes
-// its finalizer from a deleted object. It sets a phase and reads no annotation. It never reboots
-// the Nodes named in idle. The simulation ends with the context. rebooted returns the attempts of
-// the objects whose Nodes were rebooted.
+// StartMetal3Remediator simulates the controller of Metal3Remediation, according to its
+// documentation, until the context ends. It power-cycles the machine of the Machine that owns the
+// object, and removes its finalizer from a deleted object. It never reboots the Nodes named in
+// idle. rebooted returns the attempts of the objects whose Nodes were rebooted.
 func (l *Lab) StartMetal3Remediator(ctx context.Context, namespace string, idle ...string) (rebooted func() []string, err error) {
 	client, err := dynamic.NewForConfig(l.AdminConfig())
 	if err != nil {
@@ -235,7 +231,7 @@ func (l *Lab) StartMetal3Remediator(ctx context.Context, namespace string, idle 
 	return func() []string { mu.Lock(); defer mu.Unlock(); return slices.Clone(done) }, err
 }
 
-// ownersNode returns the Node of the Machine that owns the object.
+// Through the Machine that owns the object.
 func ownersNode(ctx context.Context, machines dynamic.ResourceInterface, one *unstructured.Unstructured) (string, error) {
 	for _, of := range one.GetOwnerReferences() {
 		if of.Kind != "Machine" {

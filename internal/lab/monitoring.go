@@ -11,8 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// startMonitoring starts kube-state-metrics, and then Prometheus, which needs the address of
-// kube-state-metrics.
+// Prometheus needs the address of kube-state-metrics.
 func (l *Lab) startMonitoring(ctx context.Context) error {
 	var further []string
 	var jobs []map[string]any

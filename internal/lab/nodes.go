@@ -15,8 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// addFirstNodes creates the nodes of the options. It creates several at the same time, because
-// there may be thousands.
+// Several at the same time, because there may be thousands.
 func (l *Lab) addFirstNodes(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(16)
@@ -26,8 +25,8 @@ func (l *Lab) addFirstNodes(ctx context.Context) error {
 	return g.Wait()
 }
 
-// AddNode registers a node that is Ready from the start, as the kubelet of a new machine would. The
-// node is healthy even if an earlier node with this name was broken, because it is another machine.
+// AddNode registers a node that is Ready from the start. It is healthy even if an earlier node with
+// this name was broken, because it is another machine.
 func (l *Lab) AddNode(ctx context.Context, spec NodeSpec) error {
 	l.forget(spec.Name)
 	node, err := l.kubelet.CoreV1().Nodes().Create(ctx, spec.node(time.Now(), l.version), metav1.CreateOptions{})
@@ -46,7 +45,7 @@ func (l *Lab) AddNode(ctx context.Context, spec NodeSpec) error {
 	return nil
 }
 
-// node returns the object that the kubelet would register.
+// As the kubelet would register it.
 func (s NodeSpec) node(now time.Time, version string) *corev1.Node {
 	labels := map[string]string{
 		corev1.LabelHostname:   s.Name,
@@ -96,8 +95,8 @@ func (s NodeSpec) node(now time.Time, version string) *corev1.Node {
 	}
 }
 
-// Healthy returns the conditions that a kubelet reports at the time now if the node has been
-// healthy since the time since.
+// Healthy returns the conditions that a kubelet reports now if the node has been healthy since
+// then.
 func Healthy(now, since time.Time) []corev1.NodeCondition {
 	condition := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string) corev1.NodeCondition {
 		return corev1.NodeCondition{
@@ -113,8 +112,8 @@ func Healthy(now, since time.Time) []corev1.NodeCondition {
 	}
 }
 
-// awaitNodes waits until every node of the options is Ready, has lost its not-ready taint, and has
-// a lease. Earlier, a guard of Drydock that counts fresh leases would find the cluster in trouble.
+// Until every node is Ready, has lost its not-ready taint, and has a lease. Earlier, a guard of
+// Drydock that counts fresh leases would find the cluster in trouble.
 func (l *Lab) awaitNodes(ctx context.Context) error {
 	missing := ""
 	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, Patience, true, func(ctx context.Context) (bool, error) {
@@ -150,7 +149,7 @@ func (l *Lab) awaitNodes(ctx context.Context) error {
 	return nil
 }
 
-// patchStatus patches a node's status. Conditions are merged by type.
+// Conditions are merged by type.
 func (l *Lab) patchStatus(ctx context.Context, node string, patch []byte) error {
 	_, err := l.kubelet.CoreV1().Nodes().Patch(ctx, node, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	return err

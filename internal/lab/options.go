@@ -28,50 +28,45 @@ const (
 type Options struct {
 	Components Components
 
-	// Nodes is the number of plain nodes. Their names are node-0, node-1 and so on.
-	Nodes int
-	// NodeSpecs are additional nodes.
+	// Nodes is the number of plain nodes: node-0, node-1 and so on.
+	Nodes     int
 	NodeSpecs []NodeSpec
 	// NodeGrace is how long a node may be silent before kube-controller-manager sets Ready=Unknown.
-	// If it is zero, DefaultNodeGrace is used. Each node's lease is renewed at least three times in
-	// that period. For thousands of nodes that is many writes, so use minutes there.
+	// 0 means DefaultNodeGrace. Leases are renewed at least three times in that period, so use
+	// minutes for thousands of nodes.
 	NodeGrace time.Duration
 
 	// RuleFiles are Prometheus rule files, or PrometheusRule objects.
 	RuleFiles []string
-	// RuleFor replaces `for` and `keep_firing_for` of every rule. If it is nil, the rules stay as
-	// they are.
+	// RuleFor replaces `for` and `keep_firing_for` of every rule. Nil changes nothing.
 	RuleFor *time.Duration
-	// Interval is how often Prometheus scrapes and evaluates. If it is zero, it is 1 s.
+	// Interval is how often Prometheus scrapes and evaluates. 0 means 1 s.
 	Interval time.Duration
 	// ExternalLabels are the labels that Prometheus adds to every alert.
 	ExternalLabels map[string]string
-	// Scrape adds scrape jobs. The key is the job's name, the value is a list of host:port
-	// addresses that serve /metrics.
+	// Scrape adds jobs: by name, the host:port addresses that serve /metrics.
 	Scrape map[string][]string
-	// ScrapeConfigs are additional jobs in the format of Prometheus' configuration.
+	// ScrapeConfigs are further jobs in the format of Prometheus' configuration.
 	ScrapeConfigs []map[string]any
-	// Sidecars adds the blackbox exporter, and uses the files in deploy/ for Sei's sidecars in
-	// Prometheus and kube-state-metrics. StartSidecars starts the simulated sidecars themselves.
+	// Sidecars adds the blackbox exporter, and the files in deploy/ for Sei's sidecars.
+	// StartSidecars starts the simulated sidecars themselves.
 	Sidecars bool
 
-	// Alertmanagers is the number of Alertmanagers. If it is negative, there is none. If it is
-	// zero, there is one with Everything, and none otherwise. Without Prometheus the Alertmanagers
-	// have only the alerts that a test posts.
+	// Alertmanagers is their number. 0 means one with Everything and otherwise none, and a negative
+	// number means none. Without Prometheus they have only the alerts that a test posts.
 	Alertmanagers int
-	// AlertmanagerCluster makes the Alertmanagers gossip with each other. Otherwise they are
-	// independent.
+	// AlertmanagerCluster makes the Alertmanagers gossip with each other.
 	AlertmanagerCluster bool
-	// AlertmanagerConfig replaces the lab's own configuration of Alertmanager. The own one sends
-	// everything but the Watchdog to Webhook.
+	// AlertmanagerConfig replaces the lab's own configuration, which sends everything but the
+	// Watchdog to Webhook.
 	AlertmanagerConfig string
-	// GroupWait is for the lab's own configuration. If it is zero, alerts are sent at once.
+	// GroupWait is for the lab's own configuration. 0 means that alerts are sent at once.
 	GroupWait time.Duration
-	// GroupInterval is for the lab's own configuration. If it is zero, it is 1 s.
+	// GroupInterval is for the lab's own configuration. 0 means 1 s.
 	GroupInterval time.Duration
-	// RepeatInterval is for the lab's own configuration. If it is zero, it is 4 h.
+	// RepeatInterval is for the lab's own configuration. 0 means 4 h.
 	RepeatInterval time.Duration
-	// Webhook receives the alerts. If it has no URL, no alert is sent until SetWebhook is called.
+	// Webhook receives the alerts. Without a URL, no alert is sent until SetWebhook is called.
 	Webhook WebhookTarget
 
 	// SharedControllerIdentity runs all controllers as
@@ -82,20 +77,19 @@ type Options struct {
 	// manage nodes. They compile faster.
 	NodeControllers bool
 
-	// APIServerFlags are additional flags of kube-apiserver.
 	APIServerFlags []string
-	// NoPods means that the nodes never have pods. The lab then neither builds nor starts KWOK.
+	// NoPods means that the nodes never have pods, so the lab needs no KWOK.
 	NoPods bool
 
 	// APIServers starts a control plane elsewhere, in place of the lab's etcd and kube-apiserver,
 	// and returns its URL when it is ready. The nodes then have kubelets of their own, so the lab
-	// runs no KWOK: KWOK would manage all nodes.
+	// runs no KWOK, which would manage all nodes.
 	APIServers func(context.Context, Credentials) (url string, err error)
 
-	// Dir is the folder for everything that the lab writes. It is never removed. If Dir is empty,
-	// the lab uses a temporary folder that Stop removes.
+	// Dir is the folder for everything that the lab writes. It is never removed. Empty means a
+	// temporary folder that Stop removes.
 	Dir string
-	// Out receives a line for each part that is ready, and the progress of the builds.
+	// Out receives the progress.
 	Out io.Writer
 }
 
@@ -104,8 +98,8 @@ type Options struct {
 // few seconds.
 const DefaultNodeGrace = 20 * time.Second
 
-// LongNodeGrace is for labs whose tests never wait until a silent node is found lost. Even on a
-// busy machine, no node then becomes Unknown by accident.
+// LongNodeGrace is for labs whose tests never wait for a lost node. Even on a busy machine, no node
+// then becomes Unknown by accident.
 const LongNodeGrace = 2 * time.Minute
 
 // NodeSpec describes a node that the lab creates.
@@ -130,7 +124,6 @@ type WebhookTarget struct {
 	Config map[string]any
 }
 
-// withDefaults sets the defaults and refuses options that cannot work.
 func (o Options) withDefaults() (Options, error) {
 	if o.Out == nil {
 		o.Out = io.Discard
@@ -168,26 +161,21 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// leaseSeconds returns how long a node's lease lasts, a little less than NodeGrace. With real
-// kubelets it is 40 s of 50 s.
+// A little less than NodeGrace. With real kubelets it is 40 s of 50 s.
 func (o Options) leaseSeconds() int32 { return max(2, int32(o.NodeGrace.Seconds()*9/10)) }
 
-// renewEvery returns the time between two renewals of a node's lease: a third of NodeGrace. It is
-// shorter if a renewal could otherwise not be 6 s late within NodeGrace: on an overloaded machine a
-// renewal may be that late.
+// A third of NodeGrace, or less if a renewal could otherwise not be 6 s late within NodeGrace: on
+// an overloaded machine it may be that late.
 func (o Options) renewEvery() time.Duration {
 	return max(o.NodeGrace/5, min(o.NodeGrace/3, o.NodeGrace-6*time.Second))
 }
 
-// kubelets reports whether the lab simulates the nodes' kubelets.
 func (o Options) kubelets() bool {
 	return o.Components != APIServerOnly && o.APIServers == nil
 }
 
-// kwok reports whether the simulated kubelets have pods, which KWOK runs.
 func (o Options) kwok() bool { return o.kubelets() && !o.NoPods }
 
-// programs returns the programs that must be built for these components.
 func (o Options) programs() []string {
 	names := []string{"etcd", apiServer()}
 	switch {
@@ -212,8 +200,7 @@ func (o Options) programs() []string {
 	return names
 }
 
-// apiServer returns the name of the kube-apiserver program. It is the newest version, or the minor
-// version in DRYDOCK_KUBERNETES, for example 1.30.
+// The newest version, or the minor version in DRYDOCK_KUBERNETES, for example 1.30.
 func apiServer() string {
 	if minor := os.Getenv("DRYDOCK_KUBERNETES"); minor != "" {
 		return "kube-apiserver-" + minor

@@ -18,19 +18,17 @@ import (
 
 // Page is a running `kubectl drydock ui`.
 type Page struct {
-	// Address is the address that the command printed first. It contains a token that opens the
-	// page once. Origin is the address without the path.
+	// Address is what the command printed first. It contains a token that opens the page once.
+	// Origin is the address without the path.
 	Address, Origin string
-	// addresses are the printed addresses that were not opened yet.
+	// The printed addresses that were not opened yet.
 	addresses chan string
-	// Stop ends the command, as Ctrl-C does.
-	Stop func()
+	Stop      func()
 }
 
 var pageAddress = regexp.MustCompile(`(http://127\.0\.0\.1:\d+)/\?token=\S+`)
 
-// Fresh returns an address that was not opened yet. When an address is opened, the command prints
-// the next one.
+// Fresh returns an address that was not opened yet.
 func (p *Page) Fresh(ctx context.Context) (string, error) {
 	select {
 	case a := <-p.addresses:
@@ -40,7 +38,7 @@ func (p *Page) Fresh(ctx context.Context) (string, error) {
 	}
 }
 
-// PluginProgram returns the path of kubectl-drydock, and compiles it from this checkout if needed.
+// PluginProgram returns the path of kubectl-drydock, and compiles it if needed.
 func (l *Lab) PluginProgram(ctx context.Context) (string, error) {
 	path := filepath.Join(l.dir, "bin", "kubectl-drydock")
 	if _, err := os.Stat(path); err == nil {
@@ -49,13 +47,12 @@ func (l *Lab) PluginProgram(ctx context.Context) (string, error) {
 	return path, programs.Compile(ctx, path, "./cmd/kubectl-drydock")
 }
 
-// FromHome, as a kubeconfig, means the administrator's kubeconfig in ~/.kube/config, as most people
-// have theirs. No flag names it, so the page shows commands without its path.
+// FromHome, as a kubeconfig, means the administrator's kubeconfig in ~/.kube/config. No flag names
+// it, so the page shows commands without its path.
 const FromHome = "~"
 
-// StartPage runs `kubectl drydock ui` as the user of the kubeconfig, and returns when the command
-// has printed its address. If kubeconfig is empty, the user is the administrator. The command ends
-// with this process, or when Stop is called.
+// StartPage runs `kubectl drydock ui` as the user of the kubeconfig, by default the administrator,
+// and returns when the command has printed its address. It ends with this process, or with Stop.
 func (l *Lab) StartPage(ctx context.Context, kubeconfig string, args ...string) (*Page, error) {
 	program, err := l.PluginProgram(ctx)
 	if err != nil {

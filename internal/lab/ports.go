@@ -11,15 +11,15 @@ import (
 	"sync/atomic"
 )
 
-// The lab uses ports from 10000 up to 32000. Those are below the ports that the kernel gives to
-// client connections, which start at 32768. Otherwise a connection could take a part's port before
-// the part starts or restarts. Each process begins at a different port of the range.
+// Ports for client connections start at 32768 in the kernel. The lab's ports are below, because a
+// connection could otherwise take a part's port before the part starts or restarts. Each process
+// begins at a different port of the range.
 const firstPort, portCount = 10000, 22000
 
 var portsPicked atomic.Int64
 
-// FreePort returns a loopback port that has no listener. It never returns the same port twice.
-// Another process may still take the port before it is used.
+// FreePort returns a loopback port that has no listener, and never the same port twice. Another
+// process may still take the port before it is used.
 func FreePort() (int, error) {
 	var err error
 	for range 1000 {
@@ -32,7 +32,6 @@ func FreePort() (int, error) {
 	return 0, fmt.Errorf("picking a free port: %w", err)
 }
 
-// freePorts returns n different free ports.
 func freePorts(n int) ([]int, error) {
 	ports := make([]int, 0, n)
 	for len(ports) < n {
@@ -47,11 +46,9 @@ func freePorts(n int) ([]int, error) {
 	return ports, nil
 }
 
-// address is the loopback address of a port.
 func address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
-// startOnPorts starts a part on n free ports. If another program takes one of the ports first, it
-// tries again with other ports.
+// If another program takes one of the ports first, other ports are tried.
 func (l *Lab) startOnPorts(ctx context.Context, n int, spec func(ports []int) Spec) (*Process, []int, error) {
 	return onFreePorts(n, func(ports []int) (*Process, string, error) {
 		s := spec(ports)
@@ -60,8 +57,8 @@ func (l *Lab) startOnPorts(ctx context.Context, n int, spec func(ports []int) Sp
 	})
 }
 
-// onFreePorts calls start with n free ports. start returns the path of the part's log. If the log
-// shows that another program has taken a port first, onFreePorts tries again with other ports.
+// start returns the path of the part's log. If it shows that another program has taken a port
+// first, other ports are tried.
 func onFreePorts(n int, start func(ports []int) (p *Process, log string, err error)) (*Process, []int, error) {
 	const attempts = 4
 	for attempt := 1; ; attempt++ {
@@ -83,5 +80,5 @@ func onFreePorts(n int, start func(ports []int) (p *Process, log string, err err
 	}
 }
 
-// portTaken reports whether the log shows that a part ended because another program has its port.
+// The log shows that another program has the port.
 func portTaken(log string) bool { return strings.Contains(tail(log, 40), "address already in use") }

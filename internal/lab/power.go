@@ -11,18 +11,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Off takes the node's machine down, like the first part of a reboot. Until On or Heal is called,
-// its kubelet renews no lease and posts no status. If that takes longer than NodeGrace,
-// kube-controller-manager sets all conditions of the kubelet to Unknown.
+// Off takes the node's machine down until On or Heal: its kubelet renews no lease and posts no
+// status. After NodeGrace, kube-controller-manager sets all conditions of the kubelet to Unknown.
 func (l *Lab) Off(node string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.off[node] = true
 }
 
-// On brings the machine up after Off. If cured is true, the machine has no fault any more.
-// Otherwise it keeps the conditions that SetCondition set, and a kubelet that Break cut off stays
-// silent.
+// On brings the machine up after Off. If cured is false, it keeps the conditions that SetCondition
+// set, and a kubelet that Break cut off stays silent.
 //
 // A kubelet that has just started first reports its new boot ID, no pressure, and not Ready. Its
 // second status has the faults that it finds.
@@ -61,9 +59,8 @@ func (l *Lab) On(ctx context.Context, node, bootID string, cured bool) error {
 	return nil
 }
 
-// voice locks the reporting of the node's status until done is called. So only one caller at a time
-// computes and posts a status. Otherwise a reboot that ends while a test heals the node could post
-// last, with the old fault.
+// Only one caller at a time computes and posts a status, until done is called. Otherwise a reboot
+// that ends while a test heals the node could post last, with the old fault.
 func (l *Lab) voice(node string) (done func()) {
 	l.mu.Lock()
 	voice := l.voices[node]
@@ -76,8 +73,7 @@ func (l *Lab) voice(node string) (done func()) {
 	return voice.Unlock
 }
 
-// found returns the conditions that the kubelet finds at the time now: healthy ones, except those
-// that SetCondition set.
+// Healthy conditions, except those that SetCondition set.
 func (l *Lab) found(node string, now time.Time) []corev1.NodeCondition {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -91,7 +87,7 @@ func (l *Lab) found(node string, now time.Time) []corev1.NodeCondition {
 	return conditions
 }
 
-// post posts conditions as a kubelet does. If bootID is not empty, it also posts the new boot ID.
+// An empty bootID is not posted.
 func (l *Lab) post(ctx context.Context, node string, conditions []corev1.NodeCondition, bootID string) error {
 	live, err := l.client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
 	if err != nil {
@@ -114,7 +110,6 @@ func (l *Lab) post(ctx context.Context, node string, conditions []corev1.NodeCon
 	return nil
 }
 
-// isOff reports whether the node's machine is down.
 func (l *Lab) isOff(node string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

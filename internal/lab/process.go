@@ -26,15 +26,13 @@ type Spec struct {
 	Dir  string   // the working directory; if empty, this process's
 	Log  string   // the file for the output, which is appended
 
-	// ReadyURL is polled until it answers 200. If it is empty, the process is ready once it is
-	// started.
+	// ReadyURL is polled until it answers 200. Empty means that a started process is ready.
 	ReadyURL string
-	// ReadyClient is the client that polls ReadyURL. If it is nil, http.DefaultClient is used.
+	// ReadyClient polls ReadyURL. Nil means http.DefaultClient.
 	ReadyClient *http.Client
-	// ReadyWithin bounds the wait for readiness. If it is zero, Patience is used.
+	// ReadyWithin bounds the wait for readiness. 0 means Patience.
 	ReadyWithin time.Duration
-	// Again restarts the process a second after it ended by itself, as a kubelet does. After Kill
-	// or Stop it is not restarted.
+	// Again restarts the process a second after it ended by itself, but not after Kill or Stop.
 	Again bool
 }
 
@@ -59,8 +57,7 @@ func StartProcess(ctx context.Context, spec Spec) (*Process, error) {
 	return p, nil
 }
 
-// Start starts a process again that has ended, with the same arguments, and waits until it is
-// ready.
+// Start starts an ended process again, and waits until it is ready.
 func (p *Process) Start(ctx context.Context) error {
 	p.mu.Lock()
 	p.stopping = false
@@ -181,7 +178,7 @@ func (p *Process) PID() int {
 	return p.cmd.Process.Pid
 }
 
-// Done returns a channel that is closed when the process, as it was last started, has ended.
+// Done returns a channel that is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -210,8 +207,8 @@ func (p *Process) Kill() {
 	<-done
 }
 
-// Stop sends SIGTERM to the process and returns when it has ended. If the context ends first, Stop
-// kills the process. It returns an error if the exit status is not 0.
+// Stop sends SIGTERM and returns when the process has ended. If the context ends first, Stop kills
+// the process. It returns an error if the exit status is not 0.
 func (p *Process) Stop(ctx context.Context) error {
 	p.mu.Lock()
 	p.stopping = true
@@ -226,8 +223,8 @@ func (p *Process) Stop(ctx context.Context) error {
 	return nil
 }
 
-// Wait returns when the process has ended. It returns nil if the exit status was 0, and otherwise
-// an error with the end of the log, which wraps an *exec.ExitError.
+// Wait returns when the process has ended. The error for an exit status other than 0 wraps an
+// *exec.ExitError and shows the end of the log.
 func (p *Process) Wait(ctx context.Context) error {
 	select {
 	case <-p.Done():

@@ -9,7 +9,7 @@ import (
 // Log returns the path of the file with the process's output.
 func (p *Process) Log() string { return p.spec.Log }
 
-// LogEnd returns the name of the log file and its last lines, for use in errors.
+// LogEnd returns the name of the log file and its last lines, for errors.
 func (p *Process) LogEnd() string {
 	return "its log " + p.spec.Log + " ends:\n" + tail(p.spec.Log, 15)
 }
@@ -23,7 +23,7 @@ func (p *Process) exitError() error {
 	return p.err
 }
 
-// tail returns the last lines of a file. It reads at most the last 16 KiB.
+// At most the last 16 KiB of the file are read.
 func tail(path string, lines int) string {
 	f, err := os.Open(path)
 	if err != nil {

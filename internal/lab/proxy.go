@@ -20,7 +20,6 @@ import (
 type Verdict int
 
 const (
-	// Pass forwards the request or the answer.
 	Pass Verdict = iota
 	// Unavailable answers with 503, which clients treat as a temporary fault.
 	Unavailable
@@ -29,15 +28,13 @@ const (
 	// TooManyRequests answers with 429 and a Retry-After of one second, which clients obey by
 	// themselves.
 	TooManyRequests
-	// InternalError answers with 500.
 	InternalError
 	// Reset closes the connection (or the HTTP/2 stream) without an answer.
 	Reset
 )
 
 // Proxy stands between a client and an API server, and breaks the requests that its hooks choose.
-// It forwards the answers of watches without a delay. It forwards a client's token. It cannot
-// forward a client certificate.
+// It forwards a client's token, but cannot forward a client certificate.
 type Proxy struct {
 	server *http.Server
 	url    string
@@ -45,9 +42,9 @@ type Proxy struct {
 	after  atomic.Pointer[func(*http.Response) Verdict]
 }
 
-// NewProxy starts a proxy on a free loopback port. upstream is the API server's URL and toUpstream
-// the TLS configuration for it. serving is the proxy's own TLS configuration, with a certificate.
-// The proxy always uses TLS, because client-go sends no token over plain HTTP.
+// NewProxy starts a proxy on a free loopback port. upstream is the API server's URL, toUpstream the
+// TLS configuration for it, and serving the proxy's own. The proxy always uses TLS, because
+// client-go sends no token over plain HTTP.
 func NewProxy(upstream string, toUpstream, serving *tls.Config) (*Proxy, error) {
 	target, err := url.Parse(upstream)
 	if err != nil {
@@ -97,13 +94,12 @@ func NewProxy(upstream string, toUpstream, serving *tls.Config) (*Proxy, error) 
 	return p, nil
 }
 
-// Before sets the hook that sees each request before the upstream does. A nil hook removes it. A
-// hook that reads the body must restore it.
+// Before sets the hook that sees each request before the API server does. Nil removes it. A hook
+// that reads the body must restore it.
 func (p *Proxy) Before(hook func(*http.Request) Verdict) { p.before.Store(&hook) }
 
-// After sets the hook that sees each answer before the client does. At that time the request has
-// already taken effect, so a test can kill a process between its write and the answer. A nil hook
-// removes it.
+// After sets the hook that sees each answer before the client does. The request has already taken
+// effect, so a test can kill a process between its write and the answer. Nil removes it.
 func (p *Proxy) After(hook func(*http.Response) Verdict) { p.after.Store(&hook) }
 
 // URL returns the proxy's URL.
@@ -112,12 +108,12 @@ func (p *Proxy) URL() string { return p.url }
 // Close ends the proxy and all of its connections.
 func (p *Proxy) Close() { _ = p.server.Close() }
 
-// broken is the error that passes a hook's verdict through the reverse proxy.
+// This error passes a hook's verdict through the reverse proxy.
 type broken Verdict
 
 func (b broken) Error() string { return fmt.Sprintf("broken by the lab (%d)", int(b)) }
 
-// refuse answers in the format of an API server, because clients read the body.
+// Clients read the body, so it has the format of an API server.
 func refuse(w http.ResponseWriter, v Verdict) {
 	code, reason := http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable
 	switch v {

@@ -14,8 +14,8 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// Forget removes from the Nodes what Drydock and people left there, including cordons, and replaces
-// the ledger with the given one.
+// Forget removes what Drydock and people left on the Nodes, including cordons, and replaces the
+// ledger.
 func (l *Lab) Forget(ctx context.Context, ledger *ledger.Ledger) error {
 	nodes, err := l.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {

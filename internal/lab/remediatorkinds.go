@@ -18,11 +18,11 @@ var Remediations = map[string]schema.GroupVersion{
 	"Metal3Remediation":          {Group: infraGroup, Version: "v1beta1"},
 }
 
-// These are the schemas of the kinds. They are written here because no Go module with these kinds
-// is available. Fields, required fields, enumerations, patterns and defaults come from
-// config/crd/bases in these repositories, as read on 2026-11-25: medik8s/self-node-remediation,
-// medik8s/fence-agents-remediation, medik8s/machine-deletion-remediation and
-// metal3-io/cluster-api-provider-metal3. The API server drops unknown fields.
+// No Go module with these kinds is available. Fields, required fields, enumerations, patterns and
+// defaults come from config/crd/bases in these repositories, as read on 2026-11-25:
+// medik8s/self-node-remediation, medik8s/fence-agents-remediation,
+// medik8s/machine-deletion-remediation and metal3-io/cluster-api-provider-metal3. The API server
+// drops unknown fields.
 var (
 	text     = map[string]any{"type": "string"}
 	texts    = map[string]any{"type": "object", "additionalProperties": text}
@@ -46,7 +46,7 @@ var (
 		"MachineDeletionRemediation": fields(map[string]any{"conditions": conditions}),
 		"Metal3Remediation":          fields(map[string]any{"phase": text, "retryCount": number, "lastRemediated": instant}),
 	}
-	// conditions is the schema of a list of metav1.Condition (k8s.io/apimachinery).
+	// metav1.Condition (k8s.io/apimachinery).
 	conditions = map[string]any{
 		"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": []any{"type"},
 		"items": fields(map[string]any{
@@ -68,7 +68,7 @@ func fields(of map[string]any, required ...string) map[string]any {
 	return out
 }
 
-// oneOf returns the schema of a text that has one of these values. The first one is the default.
+// The first one is the default.
 func oneOf(first string, others ...string) map[string]any {
 	all := []any{first}
 	for _, o := range others {
@@ -77,7 +77,7 @@ func oneOf(first string, others ...string) map[string]any {
 	return map[string]any{"type": "string", "enum": all, "default": first}
 }
 
-// or returns the schema with a default value.
+// The schema with a default value.
 func or(of map[string]any, value any) map[string]any {
 	out := map[string]any{"default": value}
 	for k, v := range of {
@@ -87,7 +87,7 @@ func or(of map[string]any, value any) map[string]any {
 }
 
 // AddRemediatorKinds applies the kinds of Medik8s' and Metal3's remediation objects and of their
-// templates. It returns when the API server serves them. No remediator runs.
+// templates, without a remediator.
 func (l *Lab) AddRemediatorKinds(ctx context.Context) error {
 	for kind, of := range Remediations {
 		template := fields(map[string]any{"template": fields(map[string]any{"spec": specs[kind]}, "spec")}, "template")
@@ -103,7 +103,7 @@ func (l *Lab) AddRemediatorKinds(ctx context.Context) error {
 	return nil
 }
 
-// addShape applies a kind whose objects have only these fields.
+// The objects have only these fields.
 func (l *Lab) addShape(ctx context.Context, of schema.GroupVersion, kind string, shape map[string]any) error {
 	crd := labKind(of.Group, of.Version, kind)
 	version := crd["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)
@@ -118,5 +118,5 @@ func (l *Lab) addShape(ctx context.Context, of schema.GroupVersion, kind string,
 	return nil
 }
 
-// pluralOf returns the kind's plural, as it is in URL paths.
+// As in URL paths.
 func pluralOf(kind string) string { return strings.ToLower(kind) + "s" }

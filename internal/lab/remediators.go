@@ -23,29 +23,26 @@ import (
 
 const (
 	selfNodeGroup = "self-node-remediation.medik8s.io"
-	// selfNodeFinalizer is on a SelfNodeRemediation from the time when its remediator first handles
-	// it until the remediator is done.
+	// On a SelfNodeRemediation from its remediator's first look until the remediator is done.
 	selfNodeFinalizer = selfNodeGroup + "/snr-finalizer"
 
 	fenceAgentsGroup     = "fence-agents-remediation.medik8s.io"
 	fenceAgentsFinalizer = fenceAgentsGroup + "/far-finalizer"
-	// FenceAgentsTaint is the key of the taint that a Node has while FenceAgentsRemediation repairs
-	// it.
+	// FenceAgentsTaint is the key of a Node's taint while FenceAgentsRemediation repairs it.
 	FenceAgentsTaint = "medik8s.io/remediation"
 )
 
-// SelfNodeRemediations is the resource of the objects of SelfNodeRemediation.
+// SelfNodeRemediations is the resource of SelfNodeRemediation.
 var SelfNodeRemediations = schema.GroupVersionResource{Group: selfNodeGroup, Version: "v1alpha1", Resource: "selfnoderemediations"}
 
-// These are the resources of OpenShift's Machines and of the MachineSets that own them. All objects
-// are in one namespace.
+// OpenShift's Machines and the MachineSets that own them. All objects are in one namespace.
 var (
 	OpenShiftMachines    = schema.GroupVersionResource{Group: "machine.openshift.io", Version: "v1beta1", Resource: "machines"}
 	OpenShiftMachineSets = OpenShiftMachines.GroupVersion().WithResource("machinesets")
 )
 
 // AddOpenShiftMachineKinds applies kinds with the names of OpenShift's Machine API and their
-// namespace. The kinds accept any fields. No controller acts on the objects.
+// namespace. They accept any fields, and no controller acts on them.
 func (l *Lab) AddOpenShiftMachineKinds(ctx context.Context) error {
 	_, err := l.Client().CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "openshift-machine-api"}}, metav1.CreateOptions{})
 	if err != nil {
@@ -69,30 +66,29 @@ func (l *Lab) AddAnyKinds(ctx context.Context, of schema.GroupVersion, kinds ...
 }
 
 // Remediator simulates SelfNodeRemediation or FenceAgentsRemediation by its contract. It adds a
-// finalizer and Processing=True to an object, reboots the Node that the object names, and sets
-// Succeeded=True. It removes its finalizer from a deleted object. The Node of a
-// FenceAgentsRemediation has a taint from the reboot until the object is deleted.
+// finalizer and Processing=True to an object, reboots the object's Node, and sets Succeeded=True.
+// It removes its finalizer from a deleted object. The Node of a FenceAgentsRemediation has a taint
+// from the reboot until the object is deleted.
 type Remediator struct {
 	lab *Lab
 	o   RemediatorOptions
 	api dynamic.NamespaceableResourceInterface
 	mu  sync.Mutex
-	// rebooted are the attempts of the objects whose Nodes were rebooted.
+	// The attempts of the objects whose Nodes were rebooted.
 	rebooted []string
-	// done are the objects that are finished, because their Nodes were rebooted or because they
-	// timed out. The cache may not yet show the conditions that the remediator has set for them.
+	// Finished objects: rebooted or timed out. The cache may not yet show the conditions that the
+	// remediator has set for them.
 	done map[types.UID]bool
-	// stopped are the attempts that timed out. claimed are the attempts with Succeeded=True whose
-	// Nodes were not rebooted.
+	// stopped timed out. claimed have Succeeded=True, but their Nodes were not rebooted.
 	stopped, claimed []string
 }
 
 // RemediatorOptions select the remediator, and the Nodes where it fails.
 type RemediatorOptions struct {
-	// Kind is SelfNodeRemediation or FenceAgentsRemediation. The default is SelfNodeRemediation.
+	// Kind is SelfNodeRemediation, the default, or FenceAgentsRemediation.
 	Kind string
-	// Idle are Nodes that the remediator never reboots, although it adds its finalizer to their
-	// objects. Claims are Nodes that it reports as rebooted without rebooting them.
+	// Idle are Nodes that the remediator never reboots, although it adds its finalizer. Claims are
+	// Nodes that it reports as rebooted without rebooting them.
 	Idle, Claims []string
 }
 
@@ -105,8 +101,8 @@ func (o RemediatorOptions) finalizer() string {
 	return selfNodeFinalizer
 }
 
-// StartRemediator starts a simulated remediator. The CRDs of its kind must be installed first. It
-// runs until ctx ends.
+// StartRemediator starts a simulated remediator until ctx ends. The CRDs of its kind must be
+// installed first.
 func (l *Lab) StartRemediator(ctx context.Context, o RemediatorOptions) (*Remediator, error) {
 	objects, err := dynamic.NewForConfig(l.AdminConfig())
 	if err != nil {
@@ -151,7 +147,6 @@ func (r *Remediator) note(in *[]string, attempt string) {
 	*in = append(*in, attempt)
 }
 
-// settle does the next step for the object.
 func (r *Remediator) settle(ctx context.Context, one *unstructured.Unstructured) error {
 	patch := func(text string, of ...string) error {
 		_, err := r.api.Namespace(one.GetNamespace()).Patch(ctx, one.GetName(), types.MergePatchType, []byte(text), metav1.PatchOptions{}, of...)
@@ -192,7 +187,7 @@ func (r *Remediator) settle(ctx context.Context, one *unstructured.Unstructured)
 	return patch(r.says("False", "True"), "status")
 }
 
-// act reboots the Node. For a Node in Claims, it does not.
+// A Node in Claims is not rebooted.
 func (r *Remediator) act(ctx context.Context, node, attempt string) error {
 	if err := r.taint(ctx, node, true); err != nil {
 		return err
@@ -209,8 +204,7 @@ func (r *Remediator) act(ctx context.Context, node, attempt string) error {
 	return nil
 }
 
-// taint sets or removes the taint of FenceAgentsRemediation (medik8s/fence-agents-remediation
-// pkg/utils/taints.go).
+// Source: medik8s/fence-agents-remediation pkg/utils/taints.go.
 func (r *Remediator) taint(ctx context.Context, node string, set bool) error {
 	if !r.o.fences() {
 		return nil
@@ -228,7 +222,6 @@ func (r *Remediator) taint(ctx context.Context, node string, set bool) error {
 	return err
 }
 
-// says returns a patch that sets the conditions.
 func (r *Remediator) says(processing, succeeded string) string {
 	now := time.Now().UTC().Format(time.RFC3339)
 	condition := func(kind, status string) string {
@@ -241,8 +234,7 @@ func (r *Remediator) says(processing, succeeded string) string {
 	return `{"status":{"conditions":[` + all + `]}}`
 }
 
-// conditionOf returns the status of the object's condition. It is empty if there is no such
-// condition.
+// "" if there is no such condition.
 func conditionOf(one *unstructured.Unstructured, kind string) string {
 	all, _, _ := unstructured.NestedSlice(one.Object, "status", "conditions")
 	for _, c := range all {

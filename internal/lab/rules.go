@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// watchdog is the rule of an alert that always fires, as kube-prometheus-stack ships it. If the
-// alert is missing, the path from Prometheus is broken.
+// An alert that always fires, as kube-prometheus-stack ships it. If it is missing, the path from
+// Prometheus is broken.
 const watchdog = `groups:
 - name: lab
   rules:
@@ -21,7 +21,6 @@ const watchdog = `groups:
     labels: {severity: none}
 `
 
-// writeRules writes the lab's copies of the rule files and returns their paths.
 func (l *Lab) writeRules() ([]string, error) {
 	dir := filepath.Join(l.dir, "rules")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -53,11 +52,10 @@ func (l *Lab) writeRules() ([]string, error) {
 	return append(paths, filepath.Join(dir, laterRules("*"))), nil
 }
 
-// laterRules returns the name of the file with rules that a test loads after the lab's start.
+// A test loads these rules after the lab's start.
 func laterRules(name string) string { return "later-" + name + ".yaml" }
 
-// LoadRules makes Prometheus load additional rules. Rules that were loaded under the same name are
-// replaced.
+// LoadRules makes Prometheus load additional rules, and replaces those of the same name.
 func (l *Lab) LoadRules(ctx context.Context, name string, rules []byte) error {
 	if err := os.WriteFile(filepath.Join(l.dir, "rules", laterRules(name)), rules, 0o600); err != nil {
 		return fmt.Errorf("writing the rules %s: %w", name, err)
@@ -71,9 +69,9 @@ func (l *Lab) LoadRules(ctx context.Context, name string, rules []byte) error {
 // RuleTimes replace the times of rules. A rule without keep_firing_for stays without one.
 type RuleTimes struct{ For, KeepFiring time.Duration }
 
-// LoadRuleFile makes Prometheus load an additional rule file or PrometheusRule object, with other
-// times. If the alert must not fire again at once, For must be longer than the policy's proofFor.
-// If KeepFiring is zero, keep_firing_for of the rules is removed.
+// LoadRuleFile makes Prometheus load a rule file or PrometheusRule object with other times. If the
+// alert must not fire again at once, For must be longer than the policy's proofFor. A KeepFiring of
+// 0 removes keep_firing_for.
 func (l *Lab) LoadRuleFile(ctx context.Context, file string, times RuleTimes) error {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -85,15 +83,14 @@ func (l *Lab) LoadRuleFile(ctx context.Context, file string, times RuleTimes) er
 	return l.LoadRules(ctx, strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)), data)
 }
 
-// shortLooks shortens the time ranges in the shipped rules to fit a lab's scrape interval. It also
-// removes their minimum age of nodes, because a lab's nodes are all new.
+// Shorter time ranges fit a lab's scrape interval. A minimum age of nodes would exclude all nodes
+// of a lab, which are new.
 var shortLooks = strings.NewReplacer("[3m]", "[4s]", "offset 3m", "offset 4s", "< 600", "< 0")
 
 // ShortLooks returns a shipped rule's expression with time ranges that fit a lab.
 func ShortLooks(expr string) string { return shortLooks.Replace(expr) }
 
-// adaptRules reads the groups of a rule file or a PrometheusRule, and sets the times that the lab
-// needs.
+// With the times that the lab needs.
 func adaptRules(data []byte, quick *RuleTimes) ([]byte, error) {
 	var file struct {
 		Groups []map[string]any `json:"groups"`
@@ -132,5 +129,5 @@ func adaptRules(data []byte, quick *RuleTimes) ([]byte, error) {
 	return yaml.Marshal(map[string]any{"groups": groups})
 }
 
-// prometheusDuration formats a duration in milliseconds, because Prometheus cannot read fractions.
+// Milliseconds, because Prometheus cannot read fractions.
 func prometheusDuration(d time.Duration) string { return fmt.Sprintf("%dms", d.Milliseconds()) }

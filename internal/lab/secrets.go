@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// WriteSecret writes a file that only this user may read. Leaks later looks for the content
+// WriteSecret writes a file that only this user may read. Leaks later searches for the content
 // elsewhere.
 func (l *Lab) WriteSecret(name, content string) (string, error) {
 	path := filepath.Join(l.dir, name)
@@ -27,7 +27,7 @@ func (l *Lab) WriteSecret(name, content string) (string, error) {
 }
 
 // Leaks returns where a secret of the lab appears although it must not: in a log, a Node, an Event,
-// a ConfigMap or a Lease. Main calls Leaks after all tests.
+// a ConfigMap or a Lease.
 func (l *Lab) Leaks(ctx context.Context) ([]string, error) {
 	written := map[string]string{}
 	logs, err := filepath.Glob(filepath.Join(l.LogDir(), "*"))

@@ -17,7 +17,7 @@ import (
 	"drydock.dev/drydock/internal/lab/sidecarsim"
 )
 
-// These are the names of the containers of a SeiNode's pod, and of the sidecar's port.
+// The containers of a SeiNode's pod, and the sidecar's port.
 const (
 	seidContainer    = "seid"
 	sidecarContainer = "sei-sidecar"
@@ -28,7 +28,7 @@ const (
 // SeidImage is the image that a SeiNode in the lab has and wants.
 const SeidImage = "sei.example/seid:v6.3.0"
 
-// SeiNodeSpec describes a SeiNode that is created together with its StatefulSet.
+// SeiNodeSpec describes a SeiNode and its StatefulSet.
 type SeiNodeSpec struct {
 	Namespace, Name string // the default of Namespace is default
 	Node            string // the node of its pod, because a lab has no scheduler
@@ -47,8 +47,7 @@ func (s SeiNodeSpec) namespace() string {
 	return s.Namespace
 }
 
-// AddSeiNodes creates SeiNodes that are already initialized: the phase is Running, the pod runs,
-// and its gate is open.
+// AddSeiNodes creates SeiNodes whose pods run with an open gate.
 func (s *Sidecars) AddSeiNodes(ctx context.Context, specs ...SeiNodeSpec) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(8)
@@ -114,8 +113,7 @@ func (s *Sidecars) PatchSeiNode(ctx context.Context, namespace, name string, spe
 	return s.patchSeiNode(ctx, namespace, name, map[string]any{"spec": spec})
 }
 
-// PatchSeiNodeStatus changes keys of a SeiNode's status: phase, plan, adoptedWorkflow,
-// currentImage, or conditions. A nil value removes the key.
+// PatchSeiNodeStatus changes keys of a SeiNode's status. A nil value removes the key.
 func (s *Sidecars) PatchSeiNodeStatus(ctx context.Context, namespace, name string, status map[string]any) error {
 	return s.patchSeiNode(ctx, namespace, name, map[string]any{"status": status}, "status")
 }
@@ -132,8 +130,8 @@ func (s *Sidecars) patchSeiNode(ctx context.Context, namespace, name string, pat
 	return nil
 }
 
-// statefulSet returns the StatefulSet that Sei's controller would make. Its one pod has the
-// container of the chain's node, the sidecar and the proxy.
+// As Sei's controller makes it: one pod with the container of the chain's node, the sidecar and the
+// proxy.
 func (s *Sidecars) statefulSet(spec SeiNodeSpec) *appsv1.StatefulSet {
 	labels := map[string]string{SeiNodeLabel: spec.Name, "sei.io/chain": "lab-1", "sei.io/role": "full"}
 	maps.Copy(labels, spec.Labels)
@@ -157,9 +155,8 @@ func (s *Sidecars) statefulSet(spec SeiNodeSpec) *appsv1.StatefulSet {
 	}
 }
 
-// ReplacePod deletes a SeiNode's pod, as a drain or an out-of-memory kill does. It waits until the
-// sidecar of the new pod answers, and returns that pod. The sidecar answers 503, because the gate
-// of a new pod is closed.
+// ReplacePod deletes a SeiNode's pod, as a drain does, and returns the new pod when its sidecar
+// answers. The sidecar answers 503, because the gate of a new pod is closed.
 func (s *Sidecars) ReplacePod(ctx context.Context, spec SeiNodeSpec) (sidecarsim.Pod, error) {
 	old, runs := s.Pod(spec.Pod())
 	if !runs {
@@ -179,7 +176,7 @@ func (s *Sidecars) ReplacePod(ctx context.Context, spec SeiNodeSpec) (sidecarsim
 	return now, nil
 }
 
-// MovePod does the same as ReplacePod, but the new pod is on another node.
+// MovePod is ReplacePod, but the new pod is on another node.
 func (s *Sidecars) MovePod(ctx context.Context, spec SeiNodeSpec, node string) (sidecarsim.Pod, error) {
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"nodeName": node}}}})
 	if err != nil {

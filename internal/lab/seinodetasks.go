@@ -19,9 +19,8 @@ import (
 	"drydock.dev/drydock/internal/lab/sidecarsim"
 )
 
-// followTasks does what Sei's controller does for a SeiNodeTask of kind MarkReady. It posts a
-// mark-ready to the sidecar of the task's SeiNode, and sets the task to Complete when the sidecar
-// has accepted it. Like the real controller, it does not wait until the SeiNode reaches a phase.
+// Sei's controller posts a mark-ready to the sidecar of the task's SeiNode, and sets the task to
+// Complete when the sidecar has accepted it. It does not wait until the SeiNode reaches a phase.
 func (s *Sidecars) followTasks(ctx context.Context) error {
 	factory := dynamicinformer.NewDynamicSharedInformerFactory(s.dynamic, 0)
 	tasks := factory.ForResource(SeiNodeTasks).Informer()
@@ -75,8 +74,8 @@ func (s *Sidecars) perform(ctx context.Context, task *unstructured.Unstructured)
 	return nil
 }
 
-// postTimeout is how long Sei's controller waits for a sidecar's answer. On a busy machine a
-// healthy sidecar may take seconds.
+// How long Sei's controller waits for a sidecar's answer. On a busy machine a healthy sidecar may
+// take seconds.
 const postTimeout = time.Minute
 
 // Post posts a task to the sidecar of a pod, as Sei's controller does. The kind
@@ -110,7 +109,7 @@ func (s *Sidecars) Post(ctx context.Context, pod, kind string) error {
 // SeiController is the user name of Sei's controller at the API server.
 const SeiController = "system:serviceaccount:sei-system:sei-controller"
 
-// enlist gives Sei's controller an identity with the rights that it needs.
+// Sei's controller needs an identity with rights.
 func (s *Sidecars) enlist(ctx context.Context) error {
 	const namespace, name = "sei-system", "sei-controller"
 	roles := s.lab.client.RbacV1()

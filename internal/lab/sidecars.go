@@ -24,13 +24,13 @@ import (
 //go:embed seinode_crds.yaml
 var seiNodeCRDs []byte
 
-// These are the resources of Sei's controller.
+// The kinds of Sei's controller.
 var (
 	SeiNodes     = schema.GroupVersionResource{Group: "sei.io", Version: "v1alpha1", Resource: "seinodes"}
 	SeiNodeTasks = schema.GroupVersionResource{Group: "sei.io", Version: "v1alpha1", Resource: "seinodetasks"}
 )
 
-// SeiNodeLabel is the label of a pod that has the name of its SeiNode.
+// SeiNodeLabel is the label of a pod with the name of its SeiNode.
 const SeiNodeLabel = "sei.io/node"
 
 // Sidecars are the simulated sidecars of a lab: one for each running pod with SeiNodeLabel, on the
@@ -48,8 +48,8 @@ type Sidecars struct {
 	token   string       // the token of Sei's controller
 }
 
-// StartSidecars adds Sei's kinds to the API server, and simulates the sidecar of each of Sei's
-// pods. The sidecars end with the lab, or when the caller closes them.
+// StartSidecars adds Sei's kinds, and simulates the sidecar of each of Sei's pods. The sidecars end
+// with the lab, or with Close.
 func (l *Lab) StartSidecars(ctx context.Context) (*Sidecars, error) {
 	s := &Sidecars{lab: l}
 	var err error
@@ -83,14 +83,14 @@ func (l *Lab) StartSidecars(ctx context.Context) (*Sidecars, error) {
 	return s, s.followTasks(watching)
 }
 
-// Close ends all sidecars. A second call does nothing.
+// Close ends all sidecars.
 func (s *Sidecars) Close() {
 	s.Server.Close()
 	_ = s.claim.Close()
 }
 
-// claimPort listens on a port on one address of this machine, so that no other lab uses the same
-// port on the addresses of its pods.
+// A listener on one address of this machine, so that no other lab uses the same port on the
+// addresses of its pods.
 func claimPort() (net.Listener, error) {
 	var failed error
 	for range 10 {
@@ -119,7 +119,7 @@ func (s *Sidecars) applyKinds(ctx context.Context) error {
 	return nil
 }
 
-// review asks the lab's API server about a caller, as kube-rbac-proxy does.
+// As kube-rbac-proxy does.
 func (l *Lab) review(ctx context.Context, token string, a sidecarsim.Access) (string, sidecarsim.Verdict, error) {
 	who, err := l.client.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{
 		Spec: authenticationv1.TokenReviewSpec{Token: token},
@@ -148,7 +148,6 @@ func (l *Lab) review(ctx context.Context, token string, a sidecarsim.Access) (st
 	return user.Username, sidecarsim.Allowed, nil
 }
 
-// followPods runs a sidecar for each running pod, and ends it with the pod.
 func (s *Sidecars) followPods(ctx context.Context) error {
 	factory := informers.NewSharedInformerFactoryWithOptions(s.lab.client, 0,
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = SeiNodeLabel }))

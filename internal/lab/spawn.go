@@ -7,9 +7,8 @@ import (
 	"syscall"
 )
 
-// spawner runs functions on a thread that never ends. The kernel sends Pdeathsig to a child when
-// the thread that started it ends, not when the process ends. Go may end threads at any time, so
-// children that are started on another thread could die at random.
+// The kernel sends Pdeathsig to a child when the thread that started it ends, not when the process
+// ends. Go may end threads at any time, so the thread that starts children must never end.
 var spawner = sync.OnceValue(func() chan<- func() {
 	work := make(chan func())
 	go func() {
@@ -21,8 +20,8 @@ var spawner = sync.OnceValue(func() chan<- func() {
 	return work
 })
 
-// spawn starts the command so that it is killed when this process ends. The command does not
-// receive Ctrl-C from the terminal, because the lab stops its processes itself.
+// The command is killed when this process ends. It does not receive Ctrl-C from the terminal,
+// because the lab stops its processes itself.
 func spawn(cmd *exec.Cmd) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	started := make(chan error, 1)

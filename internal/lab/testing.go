@@ -10,7 +10,6 @@ import (
 	"time"
 )
 
-// shared is the lab that all tests of a test binary use.
 var shared struct {
 	once    sync.Once
 	options Options
@@ -77,7 +76,7 @@ func AwaitEnd(t testing.TB, p *Process) {
 	}
 }
 
-// keepOnFailure keeps the logs of a failed test and prints where they are.
+// It also prints where they are.
 func keepOnFailure(t testing.TB, l *Lab) {
 	t.Cleanup(func() {
 		if t.Failed() {

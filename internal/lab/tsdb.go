@@ -17,14 +17,14 @@ import (
 )
 
 // ServeTSDB runs Prometheus on a folder with a TSDB until the test ends, and returns its address.
-// This Prometheus scrapes nothing. It evaluates the rules in these files.
+// It scrapes nothing, and evaluates the rules in these files.
 func ServeTSDB(t testing.TB, dir string, rules ...string) string {
 	t.Helper()
 	_, address := StartTSDB(t, dir, rules...)
 	return address
 }
 
-// StartTSDB does the same as ServeTSDB, and also returns the process.
+// StartTSDB is ServeTSDB, but also returns the process.
 func StartTSDB(t testing.TB, dir string, rules ...string) (*Process, string) {
 	t.Helper()
 	process, address, err := serveTSDB(t.Context(), t.Output(), dir, t.TempDir(), rules...)
@@ -53,8 +53,8 @@ func WriteTSDB(t testing.TB, openMetrics string) string {
 }
 
 // ServeVictoriaMetrics runs VictoriaMetrics with samples in the OpenMetrics format until the test
-// ends, and returns its address. Its lookback is that of Prometheus: samples in this format have no
-// staleness markers, so VictoriaMetrics would otherwise guess the lookback.
+// ends, and returns its address. Its lookback is that of Prometheus: without staleness markers,
+// VictoriaMetrics would guess it.
 func ServeVictoriaMetrics(t testing.TB, openMetrics string) string {
 	t.Helper()
 	built, err := programs.Build(t.Context(), t.Output(), "victoria-metrics")
@@ -86,8 +86,7 @@ func ServeVictoriaMetrics(t testing.TB, openMetrics string) string {
 	return "http://" + address
 }
 
-// serveTSDB starts Prometheus on the folder dir. It puts its configuration and its log into the
-// folder own.
+// The configuration and the log are in the folder own.
 func serveTSDB(ctx context.Context, progress io.Writer, dir, own string, rules ...string) (*Process, string, error) {
 	built, err := programs.Build(ctx, progress, "prometheus")
 	if err != nil {

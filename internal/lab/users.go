@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// ConfigAs returns a configuration for any user, by the administrator's right to impersonate. The
-// user has the rights of this name and of these groups. The group system:masters has every right.
+// ConfigAs returns a configuration that impersonates a user with these groups. The group
+// system:masters has every right.
 func (l *Lab) ConfigAs(user string, groups ...string) *rest.Config {
 	c := rest.CopyConfig(l.admin)
 	c.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
@@ -56,10 +56,9 @@ func (l *Lab) UserKubeconfig(user string, groups ...string) (string, error) {
 // People is the namespace with the service accounts that stand for people.
 const People = "people"
 
-// PersonKubeconfig writes a kubeconfig of a service account in People. The account has a
-// ClusterRole with these rules, in YAML. PersonKubeconfig waits until the authorizer knows the
-// rules. server is the URL of a Proxy. If server is empty, the kubeconfig names the API server
-// itself.
+// PersonKubeconfig writes a kubeconfig of a service account in People, whose ClusterRole has these
+// rules, in YAML. It waits until the authorizer knows them. server is the URL of a Proxy, or empty
+// for the API server itself.
 func (l *Lab) PersonKubeconfig(ctx context.Context, name, rules, server string) (string, error) {
 	kubeconfig, err := l.ServiceAccountKubeconfig(ctx, People, name, server)
 	if err != nil {
@@ -86,8 +85,8 @@ subjects: [{kind: ServiceAccount, namespace: %[3]s, name: %[1]s}]
 	return kubeconfig, l.AwaitRight(ctx, "system:serviceaccount:"+People+":"+name, right)
 }
 
-// AwaitRight waits until the user has the right, because the authorizer sees a new role only a
-// moment later.
+// AwaitRight waits until the user has the right: the authorizer sees a new role only a moment
+// later.
 func (l *Lab) AwaitRight(ctx context.Context, user string, right authorizationv1.ResourceAttributes) error {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &right}}
 	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, Patience, true, func(ctx context.Context) (bool, error) {

@@ -1,13 +1,12 @@
 // Package atonce counts, for a test, how many calls run at the same time.
 //
-// Two atomic integers would not be enough. A caller counts, and then compares its count with the
-// maximum. In between, another caller may store a larger maximum, which the first caller would then
-// overwrite.
+// Two atomic integers are not enough: between counting and comparing with the maximum, another
+// caller may store a larger maximum, which would then be overwritten.
 package atonce
 
 import "sync"
 
-// Count has the current number and the largest number so far. Its zero value is ready to use.
+// Count has the current and the largest number. Its zero value is ready to use.
 type Count struct {
 	mu        sync.Mutex
 	now, most int

@@ -1,5 +1,5 @@
-// Package browser drives a real Chromium, like a person who reads a page and types. It records the
-// requests of the page and the errors and warnings of the browser.
+// Package browser drives a real Chromium, and records the requests of the page and the errors of
+// the browser.
 package browser
 
 import (
@@ -15,11 +15,9 @@ import (
 	"drydock.dev/drydock/internal/lab/missing"
 )
 
-// program is the name of the program in Debian's package chromium.
 const program = "chromium"
 
-// Supported returns an error that names what this machine lacks for a browser. It returns nil if
-// nothing is missing.
+// Supported returns an error that names what this machine lacks for a browser.
 func Supported() error {
 	if _, err := exec.LookPath(program); err != nil {
 		return fmt.Errorf("there is no %s on the PATH: install Debian's package %s", program, program)

@@ -16,16 +16,14 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// seen is what happened in a tab.
 type seen struct {
 	mu         sync.Mutex
 	requests   []string
 	complaints []string
 }
 
-// Complaints returns what the browser reported since the tab was opened or Forget was called:
-// dialogs, errors and warnings on the console, refusals by the Content-Security-Policy, and other
-// findings.
+// Complaints returns the dialogs, errors, warnings and refusals by the Content-Security-Policy
+// since the tab was opened or Forget was called.
 func (t *Tab) Complaints() []string {
 	t.seen.mu.Lock()
 	defer t.seen.mu.Unlock()
@@ -72,7 +70,7 @@ func (s *seen) complaint(format string, args ...any) {
 	s.complaints = append(s.complaints, fmt.Sprintf(format, args...))
 }
 
-// notice handles each event of the tab. It must not block.
+// It must not block.
 func (t *Tab) notice(event any) {
 	switch e := event.(type) {
 	case *network.EventRequestWillBeSent:
@@ -101,8 +99,7 @@ func (t *Tab) notice(event any) {
 	}
 }
 
-// dismiss closes the dialog, because an open dialog blocks the page. An error is ignored, because
-// the tab may already be closed.
+// An open dialog blocks the page. An error is ignored, because the tab may already be closed.
 func (t *Tab) dismiss() {
 	_ = chromedp.Do(t.ctx, chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
 		_, err := cdp.Call(ctx, target, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{})

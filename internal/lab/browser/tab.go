@@ -50,7 +50,6 @@ func (b *Browser) Tab() (*Tab, error) {
 // Close closes the tab and forgets its cookies.
 func (t *Tab) Close() { t.cancel() }
 
-// bounded runs actions in the tab until ctx ends at the latest.
 func (t *Tab) bounded(ctx context.Context, what string, actions ...chromedp.Action[chromedp.Void]) error {
 	_, err := run(ctx, t, chromedp.Steps(actions...))
 	if err != nil {
@@ -95,8 +94,8 @@ func (t *Tab) Press(ctx context.Context, keys string) error {
 	return t.bounded(ctx, "pressing a key", chromedp.KeyEvent(keys))
 }
 
-// Await waits until the JavaScript expression is true. It checks whenever the browser draws a
-// frame. It continues if the page is replaced in between.
+// Await waits until the JavaScript expression is true, even if the page is replaced in between. It
+// checks whenever the browser draws a frame.
 func (t *Tab) Await(ctx context.Context, expression string) error {
 	for {
 		_, err := run(ctx, t, chromedp.Poll[bool]("!!("+expression+")", chromedp.WithPollingTimeout(0)))
@@ -109,7 +108,7 @@ func (t *Tab) Await(ctx context.Context, expression string) error {
 	}
 }
 
-// changesPage reports whether an evaluation failed only because the page was replaced meanwhile.
+// The evaluation failed only because the page was replaced meanwhile.
 func changesPage(err error) bool {
 	for _, says := range []string{"context was destroyed", "Cannot find context", "navigated or closed", "uniqueContextId not found"} {
 		if strings.Contains(err.Error(), says) {

@@ -9,10 +9,10 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Work is the processor time that a tab's main thread has used since the tab was opened. Other load
-// on the machine hardly changes it.
+// Work is the processor time that a tab's main thread has used. Other load on the machine hardly
+// changes it.
 type Work struct {
-	// All includes Script, Style and Layout, and also painting.
+	// All also includes painting.
 	All, Script, Style, Layout time.Duration
 }
 

@@ -37,12 +37,11 @@ type Call struct {
 	Query     url.Values
 	Body      string
 	UserAgent string
-	// Done describes what the provider did. It is empty if the provider did nothing.
+	// Done describes what the provider did, if anything.
 	Done string
-	// Fault is the name of the injected fault. It is empty if there was none.
+	// Fault is the name of the injected fault, if any.
 	Fault string
-	// Status and Answer are the answer. Status is 0 while the call is running, and NoAnswer if it
-	// ended without an answer.
+	// Status is 0 while the call is running, and NoAnswer if it ended without an answer.
 	Status int
 	Answer string
 }
@@ -66,9 +65,8 @@ func (s *Server) Done(op Op) []Call {
 	return slices.DeleteFunc(s.CallsTo(op), func(c Call) bool { return c.Done == "" })
 }
 
-// AwaitCall returns the first call that matches. If there is none, it waits for one. It checks a
-// call when it arrives, when its work is done, and when it is answered. The error is that of the
-// context, or says that the simulator was closed.
+// AwaitCall returns the first call that matches, and waits for one if there is none. It checks a
+// call when it arrives, when its work is done, and when it is answered.
 func (s *Server) AwaitCall(ctx context.Context, match func(Call) bool) (Call, error) {
 	for {
 		s.mu.Lock()
@@ -89,7 +87,6 @@ func (s *Server) AwaitCall(ctx context.Context, match func(Call) bool) (Call, er
 	}
 }
 
-// record appends a call and returns its number.
 func (s *Server) record(c Call) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,7 +96,6 @@ func (s *Server) record(c Call) int {
 	return c.Number
 }
 
-// amend changes a recorded call.
 func (s *Server) amend(number int, change func(*Call)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

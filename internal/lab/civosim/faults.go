@@ -8,7 +8,7 @@ import (
 )
 
 // Fault is a fault of the simulated provider. The provider does nothing for the affected call,
-// unless the fault is wrapped in After or is about a list.
+// unless the fault is in After or is about a list.
 type Fault struct {
 	name  string
 	after bool
@@ -23,8 +23,8 @@ type Fault struct {
 // String returns the fault's name, as in Call.Fault.
 func (f Fault) String() string { return f.name }
 
-// After makes a fault happen after the work is done. For example the machine reboots, but the
-// caller gets no success.
+// After makes a fault happen after the work is done: the machine reboots, but the caller gets no
+// success.
 func After(f Fault) Fault {
 	f.name, f.after = "after the work: "+f.name, true
 	return f
@@ -128,8 +128,7 @@ func Twice(hostname string) Fault {
 	}}
 }
 
-// Pools changes the list of pools. change gets a pool's real state, and returns the state that is
-// reported.
+// Pools changes the list of pools. change gets a pool's real state and returns the one to report.
 func Pools(name string, change func(Pool) Pool) Fault {
 	return Fault{name: name, pools: func(all []poolJSON) []poolJSON {
 		for i, p := range all {
@@ -140,8 +139,7 @@ func Pools(name string, change func(Pool) Pool) Fault {
 	}}
 }
 
-// Pool is the part of a pool that Pools can change: its ID, the requested count, and the number of
-// reported instances.
+// Pool is the part of a pool that Pools can change.
 type Pool struct {
 	ID               string
 	Count, Instances int
@@ -160,16 +158,16 @@ type injected struct {
 // Inject gives the fault to every call of the operation until Heal.
 func (s *Server) Inject(op Op, f Fault) { s.InjectNext(op, -1, f) }
 
-// InjectNext gives the fault to the next n calls of the operation. Faults of one operation are
-// queued, and come before faults of Any.
+// InjectNext gives the fault to the next n calls of the operation. Faults are queued, and come
+// before faults of Any.
 func (s *Server) InjectNext(op Op, n int, f Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faults[op] = append(s.faults[op], injected{f, n})
 }
 
-// Heal ends the faults of these operations. Without arguments it ends all faults. Calls that
-// already hang continue to hang.
+// Heal ends the faults of these operations, or all faults. Calls that already hang continue to
+// hang.
 func (s *Server) Heal(ops ...Op) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

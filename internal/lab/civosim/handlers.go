@@ -37,7 +37,7 @@ func (s *Server) listInstances(_ *http.Request, _ requestBody, fault Fault) repl
 	return reply{status: http.StatusOK, body: s.asJSON(all)}
 }
 
-// getInstance returns any instance of the account, also one of another cluster.
+// Also an instance of another cluster of the account.
 func (s *Server) getInstance(r *http.Request, _ requestBody, _ Fault) reply {
 	in, found := s.anyOf(r.PathValue("instance"))
 	if !found {
@@ -108,8 +108,7 @@ func (s *Server) getPool(r *http.Request, _ requestBody, _ Fault) reply {
 	return reply{status: http.StatusOK, body: s.poolAsJSON(p)}
 }
 
-// updatePool scales a pool. To scale up it builds machines, and to scale down it deletes the newest
-// ones.
+// Scaling down deletes the newest machines.
 func (s *Server) updatePool(r *http.Request, body requestBody, _ Fault) reply {
 	p := s.pool(r.PathValue("pool"))
 	if p == nil {
@@ -134,7 +133,6 @@ func (s *Server) updatePool(r *http.Request, body requestBody, _ Fault) reply {
 	return answer
 }
 
-// deletePoolInstance scales a pool down: no machine replaces the deleted one.
 func (s *Server) deletePoolInstance(r *http.Request, _ requestBody, _ Fault) reply {
 	p := s.pool(r.PathValue("pool"))
 	if p == nil {

@@ -14,27 +14,25 @@ type Instance struct {
 	Hostname string // the Node's name
 	Pool     string // the ID of the node pool
 	Status   string // ACTIVE, BUILDING or DELETING
-	// Replaces is the ID of the machine that this one replaced in a recycle. It is empty if it
-	// replaced none.
+	// Replaces is the ID of the machine that this one replaced in a recycle, if any.
 	Replaces string
 }
 
 // ProviderID is the spec.providerID of the instance's Node.
 func (in Instance) ProviderID() string { return "civo://" + in.ID }
 
-// Machines receives what happens to the simulated machines, to apply it to the cluster. Its methods
-// are called in the background. Their contexts end when the simulator closes. Errors go to
-// Options.Logf.
+// Machines applies to the cluster what happens to the simulated machines. Its methods are called in
+// the background, with contexts that end when the simulator closes. Errors go to Options.Logf.
 type Machines interface {
-	// Away is called when the machine goes down for a reboot: its Node's heartbeats stop.
+	// Away is called when the machine goes down for a reboot.
 	Away(ctx context.Context, in Instance) error
-	// Reboot is called when the machine is back after a reboot: its Node sends heartbeats again,
-	// with this boot ID. If cured is false, the machine still has its old fault.
+	// Reboot is called when the machine is back after a reboot, with a new boot ID. If cured is
+	// false, it still has its old fault.
 	Reboot(ctx context.Context, in Instance, bootID string, cured bool) error
-	// Remove is called when the machine was deleted: its Node is removed.
+	// Remove is called when the machine was deleted: its Node must be removed.
 	Remove(ctx context.Context, in Instance) error
-	// Add is called when a new machine is up: it registers a Node with its own UID, even if the
-	// hostname existed before.
+	// Add is called when a new machine is up. Its Node has a UID of its own, even if the hostname
+	// existed before.
 	Add(ctx context.Context, in Instance) error
 }
 
@@ -45,8 +43,7 @@ func (s *Server) Instances() []Instance {
 	return slices.Clone(s.instances)
 }
 
-// admit adds an instance to the list, with defaults for missing fields, and returns it. The caller
-// must hold mu, or no other goroutine may run yet.
+// The caller must hold mu, or no other goroutine may run yet.
 func (s *Server) admit(in Instance) Instance {
 	if in.ID == "" {
 		in.ID = randomID()
@@ -65,15 +62,13 @@ func (s *Server) admit(in Instance) Instance {
 	return in
 }
 
-// pool is a node pool. Its count is the number of machines that was requested. A recycle does not
-// change it.
+// count is the number of machines that was requested. A recycle does not change it.
 type pool struct {
 	id    string
 	count int
 }
 
-// pool returns the pool with that ID, or nil. The caller must hold mu, or no other goroutine may
-// run yet.
+// Nil if there is none. The caller must hold mu, or no other goroutine may run yet.
 func (s *Server) pool(id string) *pool {
 	i := slices.IndexFunc(s.pools, func(p *pool) bool { return p.id == id })
 	if i < 0 {
@@ -82,7 +77,7 @@ func (s *Server) pool(id string) *pool {
 	return s.pools[i]
 }
 
-// find returns the first instance that matches. The caller holds mu.
+// The caller holds mu.
 func (s *Server) find(match func(Instance) bool) (Instance, bool) {
 	i := slices.IndexFunc(s.instances, match)
 	if i < 0 {
@@ -91,8 +86,7 @@ func (s *Server) find(match func(Instance) bool) (Instance, bool) {
 	return s.instances[i], true
 }
 
-// anyOf returns the instance with that ID, in this cluster or elsewhere in the account. The caller
-// must hold mu.
+// Also an instance elsewhere in the account. The caller must hold mu.
 func (s *Server) anyOf(id string) (Instance, bool) {
 	in, found := s.find(func(in Instance) bool { return in.ID == id })
 	if i := slices.IndexFunc(s.o.Elsewhere, func(in Instance) bool { return in.ID == id }); !found && i >= 0 {
@@ -101,7 +95,7 @@ func (s *Server) anyOf(id string) (Instance, bool) {
 	return in, found
 }
 
-// reboot takes the machine down and brings it up after RebootTime. The caller must hold mu.
+// The machine comes up after RebootTime. The caller must hold mu.
 func (s *Server) reboot(in Instance, op Op) {
 	s.later(0, "taking "+in.Hostname+" down", func(m Machines) error {
 		err := m.Away(s.stopping, in)
@@ -114,8 +108,7 @@ func (s *Server) reboot(in Instance, op Op) {
 	})
 }
 
-// replace deletes the machine and builds another one in its place. Both are in the list until the
-// old one is gone. The new machine joins the cluster when it is built, but not before the Node of
+// Both machines are in the list until the old one is gone. The new one joins only after the Node of
 // the old one is removed, because both may have the same name. The caller must hold mu.
 func (s *Server) replace(old Instance) Instance {
 	s.mark(old.ID, "DELETING")
@@ -133,7 +126,7 @@ func (s *Server) replace(old Instance) Instance {
 	return fresh
 }
 
-// mark sets the status of an instance. The caller holds mu.
+// The caller holds mu.
 func (s *Server) mark(id, status string) {
 	for i := range s.instances {
 		if s.instances[i].ID == id {
@@ -142,26 +135,25 @@ func (s *Server) mark(id, status string) {
 	}
 }
 
-// drop removes an instance from the list. The caller holds mu.
+// The caller holds mu.
 func (s *Server) drop(id string) {
 	s.instances = slices.DeleteFunc(s.instances, func(have Instance) bool { return have.ID == id })
 }
 
-// remove deletes the machine at once. The caller holds mu.
+// The caller holds mu.
 func (s *Server) remove(in Instance) {
 	s.drop(in.ID)
 	s.later(0, "removing "+in.Hostname, func(m Machines) error { return m.Remove(s.stopping, in) })
 }
 
-// build adds a machine with the status BUILDING. It becomes ACTIVE after BuildTime. The caller must
-// hold mu.
+// The machine becomes ACTIVE after BuildTime. The caller must hold mu.
 func (s *Server) build(hostname, pool string) Instance {
 	in := s.admit(Instance{Hostname: hostname, Pool: pool, Status: "BUILDING"})
 	s.join(in)
 	return in
 }
 
-// join makes a machine ACTIVE after BuildTime. The caller holds mu.
+// After BuildTime. The caller holds mu.
 func (s *Server) join(in Instance) {
 	s.later(s.o.BuildTime, "adding "+in.Hostname, func(m Machines) error {
 		up, there := s.activate(in.ID)
@@ -184,7 +176,7 @@ func (s *Server) activate(id string) (Instance, bool) {
 	return Instance{}, false
 }
 
-// later calls Machines after a delay, unless the simulator is closed first. The caller must hold
+// Machines is called after the delay, unless the simulator is closed first. The caller must hold
 // mu.
 func (s *Server) later(wait time.Duration, what string, call func(Machines) error) {
 	if s.closed {
@@ -212,7 +204,7 @@ func (s *Server) later(wait time.Duration, what string, call func(Machines) erro
 	})
 }
 
-// noMachines implements Machines for a simulator without a cluster.
+// For a simulator without a cluster.
 type noMachines struct{}
 
 func (noMachines) Away(context.Context, Instance) error                 { return nil }
@@ -220,7 +212,7 @@ func (noMachines) Reboot(context.Context, Instance, string, bool) error { return
 func (noMachines) Remove(context.Context, Instance) error               { return nil }
 func (noMachines) Add(context.Context, Instance) error                  { return nil }
 
-// randomID returns a random UUID (version 4). Civo's IDs and Linux's boot IDs have this form.
+// A UUID of version 4, the form of Civo's IDs and of Linux's boot IDs.
 func randomID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // rand.Read never returns an error: if it fails, the process ends

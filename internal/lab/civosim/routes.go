@@ -8,17 +8,15 @@ import (
 	"time"
 )
 
-// maxBody bounds the body of a request.
 const maxBody = 1 << 20
 
-// requestBody holds the fields that civogo sends in the bodies of these calls.
 type requestBody struct {
 	Region   string `json:"region"`
 	Hostname string `json:"hostname"`
 	Count    *int   `json:"count"`
 }
 
-// handler carries out an operation. The caller holds mu.
+// The caller holds mu.
 type handler func(r *http.Request, body requestBody, f Fault) reply
 
 func (s *Server) routes() http.Handler {
@@ -42,8 +40,7 @@ func (s *Server) routes() http.Handler {
 	return mux
 }
 
-// serve handles one call from its arrival to its answer. It records each step before the caller can
-// notice it.
+// Each step is recorded before the caller can notice it.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, op Op, h handler) {
 	if !s.enter() {
 		panic(http.ErrAbortHandler)
@@ -86,8 +83,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, op Op, h handler)
 	_, _ = w.Write(text)
 }
 
-// enter registers the call, so that Close waits for it. It returns false if the simulator is
-// closing.
+// Close waits for a call that has entered. False if the simulator is closing.
 func (s *Server) enter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,8 +114,7 @@ func (s *Server) hook(op Op) func() {
 	return s.hooks[op]
 }
 
-// pause waits for d. It returns false if the caller has disconnected or the simulator has been
-// closed in the meantime.
+// False if the caller has disconnected or the simulator has been closed in the meantime.
 func (s *Server) pause(r *http.Request, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -133,7 +128,7 @@ func (s *Server) pause(r *http.Request, d time.Duration) bool {
 	}
 }
 
-// recordingWriter notes the status of an answer that a fault writes.
+// It notes the status of an answer that a fault writes.
 type recordingWriter struct {
 	http.ResponseWriter
 	server *Server

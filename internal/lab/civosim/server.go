@@ -26,37 +26,32 @@ import (
 
 // Options describe one simulated cluster.
 type Options struct {
-	// ClusterID, Region and APIKey are what callers must send. All three are required.
+	// All three are required: callers must send them.
 	ClusterID, Region, APIKey string
-	// OtherRegions are existing regions without this cluster.
+	// OtherRegions are regions that exist, but do not have this cluster.
 	OtherRegions []string
-	// Instances are the machines at the start. An empty ID is generated, an empty Pool is "pool-1",
-	// and an empty Status is ACTIVE.
+	// Instances are the machines at the start. An empty ID is generated, Pool defaults to "pool-1",
+	// and Status to ACTIVE.
 	Instances []Instance
-	// Elsewhere are the account's instances outside the cluster, in the same region. No list shows
-	// them, but a call with their ID reaches them.
+	// Elsewhere are the account's instances outside the cluster. No list shows them, but a call
+	// with their ID reaches them.
 	Elsewhere []Instance
-	// Machines receives what happens to the machines. It may be nil.
+	// Machines may be nil.
 	Machines Machines
-	// RebootTime is how long a reboot takes. DeleteTime is how long a recycled machine is in the
-	// state DELETING. BuildTime is how long its successor takes to join after that. The default of
-	// each is zero.
+	// RebootTime is how long a reboot takes. DeleteTime and BuildTime are how long a recycle
+	// deletes the old machine and builds the new one. The default is zero.
 	RebootTime, DeleteTime, BuildTime time.Duration
-	// Cures reports whether a reboot (HardReboots or SoftReboots) repairs the machine. If not, the
-	// machine comes up with the same fault. If Cures is nil, every reboot repairs its machine.
+	// Cures reports whether a reboot repairs the machine. Nil means always.
 	Cures func(in Instance, op Op) bool
-	// Rename returns the hostname of the machine that a recycle builds in place of old. To simulate
-	// a provider that keeps the name, return old.Hostname. If Rename is nil, the name is the pool's
-	// name and a random suffix.
+	// Rename returns the hostname of the machine that a recycle builds in place of old. Nil means
+	// the pool's name and a random suffix.
 	Rename func(old Instance) string
-	// Now is the clock for recorded calls and for the machines' creation times. If it is nil,
-	// time.Now is used.
+	// Now is the clock for recorded calls and creation times. Nil means time.Now.
 	Now func() time.Time
-	// After is the clock for changes of the machines. It is called with the durations above. With a
-	// clock of its own, a test can observe every stage. If After is nil, time.After is used.
+	// After is the clock for changes of the machines, called with the durations above. With a clock
+	// of its own, a test can observe every stage. Nil means time.After.
 	After func(time.Duration) <-chan time.Time
-	// Logf receives errors of Machines, because no caller of the API sees them. If it is nil, they
-	// are dropped.
+	// Logf receives errors of Machines, because no caller of the API sees them. Nil drops them.
 	Logf func(format string, args ...any)
 }
 
@@ -118,8 +113,8 @@ func New(o Options) (*Server, error) {
 // URL is the API's URL for civogo.
 func (s *Server) URL() string { return s.url }
 
-// Close ends hanging calls, stops reboots and rebuilds that are under way, and returns when no
-// goroutine of the simulator runs any more.
+// Close ends hanging calls, reboots and rebuilds, and returns when no goroutine of the simulator
+// runs any more.
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -129,8 +124,8 @@ func (s *Server) Close() {
 	s.work.Wait()
 }
 
-// On sets a hook for every call to the operation that did something. The hook runs after the work
-// is done and before the answer, so a test can kill the caller there. A nil hook removes it.
+// On sets a hook for every call to the operation that did something. It runs before the answer, so
+// a test can kill the caller there. Nil removes it.
 func (s *Server) On(op Op, hook func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,15 +138,14 @@ func (s *Server) OnReboot(hook func()) {
 	s.On(SoftReboots, hook)
 }
 
-// reply is a handler's answer, and a description of what the handler did.
 type reply struct {
 	status int
 	body   any
 	done   string
 }
 
-// authorize checks the caller as Civo does, before it reads what is requested. It returns false and
-// the error if the caller is refused.
+// Civo checks the caller before it reads what is requested. False, with the error, if the caller is
+// refused.
 func (s *Server) authorize(r *http.Request, body requestBody) (reply, bool) {
 	want := "bearer " + s.o.APIKey
 	if subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), []byte(want)) != 1 {

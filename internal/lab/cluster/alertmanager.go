@@ -14,14 +14,12 @@ import (
 	"drydock.dev/drydock/internal/lab"
 )
 
-// AlertmanagerPod is the name, and the label app, of what AlertmanagerInPod makes in Drydock's
-// namespace.
+// AlertmanagerPod is the name, and the label app, of the Alertmanager in Drydock's namespace.
 const AlertmanagerPod = "alertmanager"
 
 // AlertmanagerInPod runs the cluster's only Alertmanager as a pod on the node, in place of the one
-// beside the nodes. It keeps no data: where the pod starts again, on this node or on another one,
-// it has no alert until Prometheus sends it. It posts nothing: Drydock polls. restore undoes
-// all of it.
+// beside the nodes. It keeps no data: after a restart it has no alert until Prometheus sends it. It
+// posts nothing, because Drydock polls. restore undoes all of it.
 func (c *Cluster) AlertmanagerInPod(ctx context.Context, node string) (restore func(context.Context) error, err error) {
 	i := image{name: "drydock.dev/alertmanager:lab", program: c.options.Built[AlertmanagerPod]}
 	archive, err := i.write(c.dir)
@@ -75,7 +73,7 @@ func toService(address string) http.Handler {
 	}
 }
 
-// alertmanagerManifest has the pod leave a node that fails after 5 s; the default is 300.
+// The pod leaves a failed node after 5 s. The default is 300 s.
 const alertmanagerManifest = `
 apiVersion: v1
 kind: ConfigMap

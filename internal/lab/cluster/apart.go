@@ -16,15 +16,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// machineNetwork names the descriptor of the machine's network in the environment.
+// The environment variable with the file descriptor of the machine's network.
 const machineNetwork = "DRYDOCK_LAB_MACHINE_NETWORK"
 
 // Machine is the network that this process was started in.
 type Machine struct{ file *os.File }
 
-// Apart moves this process into a network of its own, by executing its program again there, with
-// the same arguments. What needs the machine's network, for example a download, must be done
-// before. In the new network it returns the machine's.
+// Apart moves this process into a network of its own, by executing its program again with the same
+// arguments. What needs the machine's network, for example a download, must be done before.
 func Apart() (*Machine, error) {
 	fd, err := strconv.Atoi(os.Getenv(machineNetwork))
 	if err != nil {
@@ -40,8 +39,8 @@ func Apart() (*Machine, error) {
 	return &Machine{os.NewFile(uintptr(fd), "the machine's network")}, nil
 }
 
-// execApart returns only if it fails. The thread that executes the program becomes the process, so
-// the new network is the process's.
+// It returns only if it fails. The thread that executes the program becomes the process, so the
+// process gets the new network.
 func execApart() error {
 	runtime.LockOSThread() // not unlocked: the thread is not where others are
 	program, err := os.Executable()
@@ -76,8 +75,7 @@ func (m *Machine) Listen(ctx context.Context, address string) (listener net.List
 	return listener, nil
 }
 
-// forward sends each connection of the listener to an address in this process's network, until the
-// listener is closed.
+// Until the listener is closed.
 func forward(listener net.Listener, to string) {
 	for {
 		from, err := listener.Accept()

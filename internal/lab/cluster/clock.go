@@ -16,13 +16,12 @@ import (
 	"drydock.dev/drydock/internal/lab/hosts"
 )
 
-// written are the times that a kubelet writes into its Node's status and Lease.
+// The times that a kubelet writes into its Node's status and Lease.
 var written = regexp.MustCompile(`"(renewTime|acquireTime|lastHeartbeatTime|lastTransitionTime)":"([^"]+)"`)
 
-// SetClock makes the API server see the kubelet's writes as if the host's clock were ahead by this
-// much, or behind if it is negative: all hosts have the machine's clock, which no test may set. The
-// kubelet then reaches the API server through a proxy that changes the times in what it writes.
-// restore ends that.
+// SetClock makes the kubelet's writes look as if the host's clock were ahead, or behind if
+// negative. All hosts have the machine's clock, which no test may set, so a proxy changes the times
+// in the writes. restore ends that.
 func (c *Cluster) SetClock(ctx context.Context, h *hosts.Host, ahead time.Duration) (restore func(context.Context) error, err error) {
 	proxy, err := c.proxyAs(nodeUser+h.Name, nodeGroup)
 	if err != nil {
@@ -54,7 +53,7 @@ func (c *Cluster) SetClock(ctx context.Context, h *hosts.Host, ahead time.Durati
 	return restore, c.pointKubelet(ctx, h, server)
 }
 
-// shift changes the times that a kubelet wrote. The length stays.
+// The length of the body stays.
 func shift(body []byte, by time.Duration) []byte {
 	return written.ReplaceAllFunc(body, func(match []byte) []byte {
 		parts := written.FindSubmatch(match)
@@ -70,7 +69,6 @@ func shift(body []byte, by time.Duration) []byte {
 	})
 }
 
-// proxyAs returns a proxy that sends each request to the API server as this user.
 func (c *Cluster) proxyAs(user string, groups ...string) (*lab.Proxy, error) {
 	cert, key, err := c.credentials.Issue([]net.IP{net.ParseIP(c.Hosts.Machine())}, user, groups...)
 	if err != nil {
@@ -84,7 +82,6 @@ func (c *Cluster) proxyAs(user string, groups ...string) (*lab.Proxy, error) {
 	return lab.NewProxy(c.APIServerURL(), &tls.Config{RootCAs: c.authorities(), Certificates: certificates}, &tls.Config{Certificates: certificates})
 }
 
-// pointKubelet makes the host's kubelet use this URL of the API server.
 func (c *Cluster) pointKubelet(ctx context.Context, h *hosts.Host, server string) error {
 	kubeconfig, err := c.kubeconfigOf(server, nodeUser+h.Name, nodeGroup)
 	if err != nil {

@@ -22,15 +22,14 @@ import (
 
 // Options configure the cluster.
 type Options struct {
-	// APIServerPort is the port of the API server; zero: 6443.
+	// APIServerPort is the port of the API server. 0 means 6443.
 	APIServerPort int
-	// Built is what Build returned.
-	Built Built
+	Built         Built
 	// Out receives a line for each part that is ready.
 	Out io.Writer
 }
 
-// Cluster is a running cluster. For a cluster that Connect returned, Lab and Hosts are nil.
+// Cluster is a running cluster. For a person's own cluster (see Connect), Lab and Hosts are nil.
 type Cluster struct {
 	*lab.Lab
 	Hosts *hosts.Hosts
@@ -47,11 +46,11 @@ type Cluster struct {
 	values      []string // files with the values of the chart's release, the last one first in rank
 	nodes       []string // those that a test may disturb
 	pauseImage  string
-	// madeNamespace means that a person's own cluster had no namespace for Drydock before.
+	// A person's own cluster had no namespace for Drydock before.
 	madeNamespace bool
 }
 
-// These are the images of the lab's cluster. No registry has them.
+// Images of the lab's cluster. No registry has them.
 const (
 	pauseImage   = "drydock.dev/pause:lab"
 	drydockImage = "docker.io/drydock/drydock" // the chart's default
@@ -73,7 +72,7 @@ func hostOptions() hosts.Options {
 	return hosts.Options{NoControlPlane: true, Workers: 3, Pods: true}
 }
 
-// Supported returns what this machine lacks for a cluster. Nil: nothing.
+// Supported returns an error that names what this machine lacks for a cluster.
 func Supported() error { return hostOptions().Supported() }
 
 // Built are the paths of programs by their names.
@@ -90,8 +89,7 @@ func Prepare(ctx context.Context, out io.Writer) (*Machine, Built, error) {
 	return machine, built, err
 }
 
-// build builds what is missing: the cluster's programs, Drydock, its plugin, and the tree of the
-// hosts. Only what is missing needs the machine's network.
+// Only what is missing needs the machine's network.
 func build(ctx context.Context, out io.Writer) (Built, error) {
 	dir, err := programs.Kept("cluster")
 	if err != nil {
@@ -107,7 +105,7 @@ func build(ctx context.Context, out io.Writer) (Built, error) {
 	return built, compile(ctx, dir, built, "./cmd/drydock", "./cmd/kubectl-drydock", "./internal/lab/cluster/pause")
 }
 
-// compile compiles programs of this module, and adds them to those that were built.
+// The compiled programs are added to built.
 func compile(ctx context.Context, dir string, built Built, packages ...string) error {
 	for _, pkg := range packages {
 		name := filepath.Base(pkg)
@@ -120,7 +118,7 @@ func compile(ctx context.Context, dir string, built Built, packages ...string) e
 }
 
 // Start starts the cluster and installs Drydock. The process must be in a network of its own. When
-// the context ends, all processes of the lab are killed; Close also ends the hosts.
+// the context ends, the lab's processes are killed; Close also ends the hosts.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if o.APIServerPort == 0 {
 		o.APIServerPort = 6443
@@ -187,7 +185,6 @@ func (c *Cluster) startAll(ctx context.Context) (err error) {
 	return c.Install(ctx)
 }
 
-// start starts a process of the control plane.
 func (c *Cluster) start(ctx context.Context, s lab.Spec) error {
 	s.Path, s.Log, s.Env = c.options.Built[s.Name], filepath.Join(c.logDir(), s.Name+".log"), lab.ProgramEnv()
 	p, err := lab.StartProcess(ctx, s)
@@ -200,7 +197,7 @@ func (c *Cluster) start(ctx context.Context, s lab.Spec) error {
 
 func (c *Cluster) logDir() string { return filepath.Join(c.dir, "logs") }
 
-// expose makes a server on loopback reachable for hosts and pods, and returns its URL there.
+// Hosts and pods reach a server on loopback at the returned URL.
 func (c *Cluster) expose(ctx context.Context, server string) (string, net.Listener, error) {
 	u, err := url.Parse(server)
 	if err != nil {
@@ -241,7 +238,7 @@ func (c *Cluster) Close() {
 	}
 }
 
-// onHost is a command for this machine's shell. A host has another first process after each boot.
+// A shell script. A host has another first process after each boot.
 const onHost = `#!/bin/sh
 # on HOST COMMAND...: runs a command as root on a host of the cluster.
 for nspawn in $(pgrep -f "^systemd-nspawn .*--directory=%s/layers/$1/root "); do
@@ -251,8 +248,8 @@ echo "on: host $1 does not run; the hosts are worker-1, worker-2 and worker-3" >
 exit 1
 `
 
-// Commands makes a folder with commands for a person's shell: kubectl, kubectl drydock, and
-// on HOST COMMAND.
+// Commands makes a folder with commands for a person's shell: kubectl, kubectl drydock, and on HOST
+// COMMAND.
 func (c *Cluster) Commands() (string, error) {
 	dir := filepath.Join(c.dir, "bin")
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -24,15 +24,14 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// serviceNetwork are the addresses of the Services, as in lab.APIServerArgs.
+// The same as in lab.APIServerArgs.
 const serviceNetwork = "10.0.0.0/24"
 
-// server is where the hosts reach the API server.
+// Where the hosts reach the API server.
 func (c *Cluster) server() string {
 	return fmt.Sprintf("https://%s:%d", c.Hosts.Machine(), c.options.APIServerPort)
 }
 
-// kubeconfigOf returns a kubeconfig with a certificate of the user.
 func (c *Cluster) kubeconfigOf(server, user string, groups ...string) ([]byte, error) {
 	cert, key, err := c.credentials.Issue(nil, user, groups...)
 	if err != nil {
@@ -50,15 +49,14 @@ func (c *Cluster) kubeconfigOf(server, user string, groups ...string) ([]byte, e
 	return text, nil
 }
 
-// authorities trust the lab's certificates.
 func (c *Cluster) authorities() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(c.ca)
 	return pool
 }
 
-// startControlPlane starts etcd, the API server, the nodes, the scheduler and this network's
-// kube-proxy. It is the lab's APIServers. The lab itself starts kube-controller-manager.
+// Etcd, the API server, the nodes, the scheduler and this network's kube-proxy. The lab itself
+// starts kube-controller-manager.
 func (c *Cluster) startControlPlane(ctx context.Context, credentials lab.Credentials) (_ string, err error) {
 	c.credentials = credentials
 	url := fmt.Sprintf("https://127.0.0.1:%d", c.options.APIServerPort)
@@ -144,8 +142,8 @@ func (c *Cluster) startScheduler(ctx context.Context, url string) error {
 	return c.start(ctx, lab.Spec{Name: "kube-scheduler", Again: true, Args: []string{"--kubeconfig=" + file, "--leader-elect=false"}})
 }
 
-// startProxy makes the addresses of Services and pods reachable from this process's network: the
-// API server calls webhooks, and Alertmanager calls Drydock.
+// Services and pods must be reachable from this process's network: the API server calls webhooks,
+// and Alertmanager calls Drydock.
 func (c *Cluster) startProxy(ctx context.Context, url string) error {
 	file, err := c.writeKubeconfig(url, "system:kube-proxy")
 	if err != nil {
@@ -183,7 +181,6 @@ func (c *Cluster) writeKubeconfig(url, user string) (string, error) {
 	return path, nil
 }
 
-// awaitNode returns when the node is Ready.
 func awaitNode(ctx context.Context, client kubernetes.Interface, name string) error {
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, lab.Patience, true, func(ctx context.Context) (bool, error) {
 		node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// detector is the program of kubernetes/node-problem-detector.
+// A program of kubernetes/node-problem-detector.
 const detector = "nodeproblemdetector"
 
 const detectorService = "node-problem-detector.service"
 
 // KernelLog is what a host's node-problem-detector reads in place of the kernel's log, which is the
-// machine's. Like the kernel's log, it is empty after a boot.
+// real machine's. It is empty after a boot.
 const KernelLog = "/run/kernel.log"
 
 const detectorUnit = `[Unit]
@@ -28,7 +28,7 @@ RestartSec=3
 WantedBy=multi-user.target
 `
 
-// detectorHeartbeat is the program's default.
+// The program's default.
 const detectorHeartbeat = 5 * time.Minute
 
 // KernelLine is a line of KernelLog.
@@ -36,8 +36,8 @@ func KernelLine(message string) string {
 	return fmt.Sprintf("%s kernel: [    1.000000] %s", time.Now().UTC().Format(time.Stamp), message)
 }
 
-// kernelMonitor is what node-problem-detector ships as config/kernel-monitor.json and
-// readonly-monitor.json, as far as a shipped rule takes it, for a file.
+// The parts of node-problem-detector's config/kernel-monitor.json and readonly-monitor.json that a
+// shipped rule uses, for a file.
 func kernelMonitor() ([]byte, error) {
 	type m = map[string]any
 	condition := func(kind, reason, message string) m { return m{"type": kind, "reason": reason, "message": message} }

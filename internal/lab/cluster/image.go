@@ -13,15 +13,14 @@ import (
 	"runtime"
 )
 
-// image is a container image of one static program, which is its entrypoint.
+// A container image of one static program, which is its entrypoint.
 type image struct {
 	name    string
 	program string // a file; it is in the root folder of the image, with its own name
 	user    string
 }
 
-// write writes the image into the folder as an archive that `ctr images import` reads, and returns
-// the archive's path.
+// The archive is what `ctr images import` reads.
 func (i image) write(dir string) (archive string, err error) {
 	archive = filepath.Join(dir, filepath.Base(i.program)+".tar")
 	if err := i.writeTo(archive); err != nil {

@@ -43,8 +43,7 @@ func chartVersion() (string, error) {
 	return chart.AppVersion, nil
 }
 
-// writeRules writes the rules that the chart makes for a Prometheus operator. The cluster has no
-// operator, so Prometheus reads them from the file.
+// The cluster has no Prometheus operator, so Prometheus reads the chart's rules from the file.
 func (c *Cluster) writeRules() (string, error) {
 	custom, err := customRules()
 	if err != nil {
@@ -64,7 +63,6 @@ func (c *Cluster) writeRules() (string, error) {
 	return path, nil
 }
 
-// scrapeDrydock is the job of Prometheus for Drydock's pods.
 func scrapeDrydock(kubeconfig string) map[string]any {
 	return map[string]any{
 		"job_name": "drydock",
@@ -103,7 +101,7 @@ func (c *Cluster) Values() (map[string]any, error) {
 	}, nil
 }
 
-// prepare makes Drydock's namespace, which enforces Pod Security, with its key for the hosts.
+// The namespace enforces Pod Security, and has the key for the hosts.
 func (c *Cluster) prepare(ctx context.Context) error {
 	_, err := c.Client().CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: Namespace, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
@@ -131,8 +129,7 @@ func (c *Cluster) prepare(ctx context.Context) error {
 	return nil
 }
 
-// Install installs Drydock from this tree's chart, as a person would, and connects the lab's
-// Alertmanager.
+// Install installs Drydock from this tree's chart and connects the lab's Alertmanager.
 func (c *Cluster) Install(ctx context.Context) error {
 	began := time.Now()
 	chart, err := Chart()
@@ -158,8 +155,8 @@ func Chart() (string, error) {
 	return filepath.Join(dir, "charts", "drydock"), err
 }
 
-// PreviousChart returns the folder of the chart of the commit before. It fails where git has no
-// such commit.
+// PreviousChart returns the folder of the chart of the previous commit. It fails if git has no such
+// commit.
 func (c *Cluster) PreviousChart(ctx context.Context) (string, error) {
 	dir, err := root()
 	if err != nil {
@@ -206,8 +203,7 @@ func (c *Cluster) AwaitDrydock(ctx context.Context, pods int32) error {
 	return nil
 }
 
-// connect gives Alertmanager the shipped routes to Drydock, with shorter times, and Drydock's
-// address and token.
+// Alertmanager gets the shipped routes with shorter times, and Drydock's address and token.
 func (c *Cluster) connect(ctx context.Context) error {
 	service, err := c.Client().CoreV1().Services(Namespace).Get(ctx, Namespace, metav1.GetOptions{})
 	if err != nil {

@@ -14,25 +14,21 @@ import (
 	"drydock.dev/drydock/internal/lab/hosts"
 )
 
-// nodePrograms are the programs of each node.
 var nodePrograms = []string{"kubelet", "kube-proxy", "containerd", "containerd-shim-runc-v2", "ctr", detector, router}
 
-// kubernetesDir has the files of a host's kubelet and kube-proxy.
 const kubernetesDir = "/etc/kubernetes/"
 
-// TemporaryDir is a folder of a host on the kubelet's disk. Each boot empties it, as Debian does
-// with /tmp.
+// TemporaryDir is a folder on the kubelet's disk that each boot empties, as Debian does with /tmp.
 const TemporaryDir = "/var/lib/kubelet/tmp"
 
 // Fill is the size of a file that gives the node DiskPressure. It leaves room for containerd, which
-// cannot end a container on a disk that is full.
+// cannot end a container on a full disk.
 const Fill = "850M"
 
-// The kubelet's lease and status are renewed more often than by default, to fit
-// lab.DefaultNodeGrace.
+// Shorter than the default, to fit lab.DefaultNodeGrace.
 const leaseSeconds = 16
 
-// These units are as Debian, kubeadm and containerd ship them. Pods live on when containerd or the
+// These units are as Debian, kubeadm and containerd ship them. Pods survive when containerd or the
 // kubelet ends.
 const containerdUnit = `[Unit]
 Description=containerd container runtime
@@ -95,12 +91,12 @@ const (
 	nodeGroup = "system:nodes"
 )
 
-// podNetwork are the addresses of all pods; podRange are those of the pods of one node.
+// The addresses of all pods, and of the pods of one node.
 const podNetwork = "10.66.0.0/16"
 
 func podRange(node int) string { return fmt.Sprintf("10.66.%d.0/24", node+1) }
 
-// kubeletConfig is for a machine with version 1 of control groups whose root may not raise limits.
+// For a machine with version 1 of control groups whose root may not raise limits.
 func kubeletConfig() map[string]any {
 	return map[string]any{
 		"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
@@ -129,7 +125,6 @@ func proxyConfig(node, address, kubeconfig string) ([]byte, error) {
 	})
 }
 
-// prepareNode writes what a host needs to be a node.
 func (c *Cluster) prepareNode(i int, h *hosts.Host) error {
 	kubelet, err := c.kubeconfigOf(c.server(), nodeUser+h.Name, nodeGroup)
 	if err != nil {
@@ -153,7 +148,8 @@ func (c *Cluster) prepareNode(i int, h *hosts.Host) error {
 	}
 	network, err := json.Marshal(map[string]any{
 		"cniVersion": "1.0.0", "name": "pods",
-		// Each pod has a link of its own, so that an answer to a Service's client always passes the host.
+		// Each pod has a link of its own, so that an answer to a Service's client always passes the
+		// host.
 		"plugins": []any{map[string]any{"type": "ptp", "ipam": map[string]any{
 			"type": "host-local", "ranges": []any{[]any{map[string]any{"subnet": podRange(i)}}},
 			"routes": []any{map[string]any{"dst": "0.0.0.0/0"}},
@@ -197,8 +193,7 @@ func (c *Cluster) prepareNode(i int, h *hosts.Host) error {
 	return c.routes(i, h)
 }
 
-// routes connects the pods of all nodes. Service addresses take the default route until kube-proxy
-// has replaced them.
+// Service addresses take the default route until kube-proxy has replaced them.
 func (c *Cluster) routes(i int, h *hosts.Host) error {
 	lines := []string{"route add default via " + c.Hosts.Machine()}
 	for other, host := range c.Hosts.All() {
@@ -209,7 +204,6 @@ func (c *Cluster) routes(i int, h *hosts.Host) error {
 	return h.IP(lines...)
 }
 
-// importImage gives the host's containerd the image in the archive.
 func importImage(ctx context.Context, h *hosts.Host, archive string) error {
 	inside := "/opt/" + filepath.Base(archive)
 	data, err := os.ReadFile(archive)
@@ -226,7 +220,6 @@ func importImage(ctx context.Context, h *hosts.Host, archive string) error {
 	return err
 }
 
-// startNode imports the images and starts the kubelet.
 func (c *Cluster) startNode(ctx context.Context, h *hosts.Host) error {
 	if _, err := h.Run(ctx, "systemctl", "daemon-reload"); err != nil {
 		return err

@@ -23,13 +23,14 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// DisposableLabel and its value mark the Nodes of a person's own cluster that tests may disturb.
+// Only Nodes with this label may be disturbed in a person's own cluster.
 const (
 	DisposableLabel = "drydock-test"
 	disposable      = "disposable"
 )
 
-// DrainPolicy is the policy of a person's own cluster. It matches no alert: a person requests it.
+// DrainPolicy is the policy of a person's own cluster. It matches no alert, so a person must
+// request it.
 const DrainPolicy = "cluster-test"
 
 // PrepareOwn builds what tests on a person's own cluster need.
@@ -45,11 +46,11 @@ func PrepareOwn(ctx context.Context, out io.Writer) (Built, error) {
 	return built, compile(ctx, dir, built, "./cmd/kubectl-drydock")
 }
 
-// Connect installs Drydock in a person's own cluster, the one of the kubeconfig's current context.
-// values is a file with values of the chart: at least the image and the addresses of Alertmanager.
-// Drydock observes there; only DrainPolicy enforces, on the Nodes with DisposableLabel. Connect
-// changes nothing and fails if no Node has that label, or if the cluster has a Drydock already.
-// End uninstalls, and deletes the namespace if Connect made it.
+// Connect installs Drydock in the cluster of the kubeconfig's current context. values is a file
+// with values of the chart: at least the image and the addresses of Alertmanager. Drydock observes
+// there; only DrainPolicy enforces, on the Nodes with DisposableLabel. Connect changes nothing and
+// fails if no Node has that label, or if the cluster has a Drydock already. End uninstalls, and
+// deletes the namespace if Connect made it.
 func Connect(ctx context.Context, kubeconfig, values string, o Options) (*Cluster, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
@@ -78,8 +79,7 @@ func Connect(ctx context.Context, kubeconfig, values string, o Options) (*Cluste
 	return c, nil
 }
 
-// disposableNodes returns the names of the Nodes that tests may disturb, and an image that each of
-// them has.
+// The image is one that each of the nodes has.
 func disposableNodes(ctx context.Context, client kubernetes.Interface) (names []string, pause string, err error) {
 	found, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: DisposableLabel + "=" + disposable})
 	if err != nil {
@@ -104,7 +104,7 @@ func disposableNodes(ctx context.Context, client kubernetes.Interface) (names []
 	return names, pause, nil
 }
 
-// imageOfAll returns the name of a pause image that all Nodes have, or "" if there is none.
+// "" if there is none.
 func imageOfAll(nodes []corev1.Node) string {
 	count := map[string]int{}
 	for _, n := range nodes {
@@ -128,7 +128,7 @@ func imageOfAll(nodes []corev1.Node) string {
 	return slices.Min(all)
 }
 
-// ownValues writes the values that rank above the person's.
+// These values rank above the person's.
 func (c *Cluster) ownValues(file string) error {
 	text, err := yaml.Marshal(map[string]any{
 		"replicaCount": 2,
@@ -159,7 +159,6 @@ func (c *Cluster) ownValues(file string) error {
 	return nil
 }
 
-// uninstall removes what Connect installed from a person's own cluster.
 func (c *Cluster) uninstall(ctx context.Context) error {
 	_, err := c.Run(ctx, "helm", "uninstall", Namespace, "--namespace="+Namespace, "--wait", "--ignore-not-found")
 	if stopped := c.AwaitStopped(ctx); stopped != nil {
@@ -192,7 +191,7 @@ func (c *Cluster) AwaitStopped(ctx context.Context) error {
 	return nil
 }
 
-// End ends a test's use of the cluster: a person's own has no Drydock afterwards.
+// End ends a test's use of the cluster. A person's own cluster has no Drydock afterwards.
 func (c *Cluster) End() error {
 	defer c.Close()
 	if c.Hosts != nil {

@@ -2,8 +2,8 @@ package cluster
 
 import "fmt"
 
-// router is the program of cloudnativelabs/kube-router. Of its parts it runs the one that enforces
-// NetworkPolicies: the network of the pods is routes and a CNI plugin that knows none.
+// A program of cloudnativelabs/kube-router. Only its part that enforces NetworkPolicies runs: the
+// pods' network is routes and a CNI plugin without policies.
 const router = "kube-router"
 
 const routerService = "kube-router.service"

@@ -16,21 +16,20 @@ import (
 // Faster divides the times of the shipped rules and policies.
 const Faster = 12
 
-// waitsFaster divides how long a step may take. A host reboots as fast as it can, and so do these.
+// A step may take this much less time. A host reboots as fast as it can.
 const waitsFaster = 3
 
-// window replaces the shipped relapseWindow and cooldown: a test causes the fault that the test
-// before it caused, on the same node, and neither is a relapse.
+// Replaces the shipped relapseWindow and cooldown: a test may cause the fault of the test before it
+// on the same node, and that is not a relapse.
 const window = "10s"
 
-// lookback is a range, the step of a subquery, or an offset in a rule; age is the age in seconds
-// that a node must have.
+// lookback matches a range, the step of a subquery, or an offset in a rule. age matches the age in
+// seconds that a node must have.
 var (
 	lookback = regexp.MustCompile(`(\[|:|offset )([0-9]+[smh])\b`)
 	age      = regexp.MustCompile(`< 600\b`)
 )
 
-// shorter returns the duration divided by the factor.
 func shorter(duration string, by time.Duration) (string, error) {
 	d, err := time.ParseDuration(duration)
 	if err != nil {
@@ -48,7 +47,7 @@ func shorterExpr(expr string) string {
 	return age.ReplaceAllString(expr, fmt.Sprintf("< %d", 600/Faster))
 }
 
-// policy is what the cluster reads of a shipped policy, or changes of it.
+// What the cluster reads or changes of a shipped policy.
 type policy struct {
 	Name          string           `json:"name"`
 	Target        map[string]any   `json:"target,omitempty"`
@@ -61,8 +60,8 @@ type policy struct {
 	Cooldown      string           `json:"cooldown"`
 }
 
-// shippedPolicies are those that repair the nodes of the cluster, which have no GPU and no mesh:
-// each takes the alerts with its own name as the label remediation.
+// The nodes of the cluster have no GPU and no mesh. Each policy takes the alerts with its own name
+// as the label remediation.
 func shippedPolicies() ([]policy, error) {
 	text, err := config.Shipped().PoliciesYAML()
 	if err != nil {
@@ -80,8 +79,8 @@ func shippedPolicies() ([]policy, error) {
 	}), nil
 }
 
-// policies are the shipped policies with shorter times. No provider of the cluster replaces a
-// machine: what the replacement would cure, a reboot does (see TemporaryDir).
+// No provider of the cluster replaces a machine: a reboot cures what a replacement would (see
+// TemporaryDir).
 func policies() ([]policy, error) {
 	all, err := shippedPolicies()
 	if err != nil {
@@ -127,7 +126,7 @@ func plan(shipped []map[string]any) (short []map[string]any, err error) {
 	return short, nil
 }
 
-// customRules are the chart's values for the alerts that these policies take, with shorter times.
+// The chart's values for the alerts that these policies take, with shorter times.
 func customRules() (map[string]any, error) {
 	taken, err := shippedPolicies()
 	if err != nil {

@@ -11,9 +11,8 @@ import (
 	"time"
 )
 
-// balancer is the load balancer in front of the cluster's API servers. It sends each connection to
-// an API server that is ready. When an API server is no longer ready, it ends the connections to
-// that server.
+// The load balancer in front of the API servers sends each connection to a ready one. It ends the
+// connections to an API server that is no longer ready.
 type balancer struct {
 	listener net.Listener
 	end      context.CancelFunc
@@ -24,7 +23,7 @@ type balancer struct {
 	open  map[*Host]map[net.Conn]struct{}
 }
 
-// looks is the time between two checks of an API server.
+// The time between two checks of an API server.
 const looks = 500 * time.Millisecond
 
 func newBalancer(hosts []*Host) (*balancer, error) {
@@ -61,8 +60,7 @@ func (b *balancer) watch(ctx context.Context, host *Host) {
 	}
 }
 
-// again checks the host a second time at once. On a busy machine one answer may be late, and a
-// failed check ends all connections to the host.
+// On a busy machine one answer may be late, and a failed check ends all connections to the host.
 func again(ctx context.Context, host *Host) bool {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -93,7 +91,7 @@ func (b *balancer) accept(ctx context.Context) {
 	}
 }
 
-// next returns the next ready host, in turn. It returns nil if no host is ready.
+// In turn. Nil if no host is ready.
 func (b *balancer) next() *Host {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -131,7 +129,6 @@ func (b *balancer) serve(ctx context.Context, in net.Conn) {
 	}
 }
 
-// keep adds an open connection to the list, and removes it when it is closed.
 func (b *balancer) keep(host *Host, c net.Conn, open bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

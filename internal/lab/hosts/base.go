@@ -15,15 +15,14 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// packages are the packages of a host in addition to Debian's minimal installation.
+// In addition to Debian's minimal installation.
 const (
 	release  = "bookworm"
 	packages = "systemd,systemd-sysv,dbus,openssh-server,iproute2,sudo"
 )
 
-// settle is a script that changes a fresh tree so that it boots within seconds and always in the
-// same way. Every host gets its own SSH keys and machine ID later. User is the account that Drydock
-// uses.
+// A script that makes a fresh tree boot within seconds and always in the same way. Every host gets
+// its own SSH keys and machine ID later. User is the account that Drydock uses.
 const settle = `set -e
 useradd --create-home --shell /bin/bash ` + User + `
 rm -f /etc/ssh/ssh_host_* /etc/machine-id
@@ -37,10 +36,9 @@ printf 'UseDNS no\nPasswordAuthentication no\nMaxStartups 100\n' >/etc/ssh/sshd_
 rm -rf /var/cache/apt/* /var/lib/apt/lists/* /usr/share/doc/* /usr/share/man/* /usr/share/locale/*
 `
 
-// tree describes the file tree that the hosts begin with.
+// The file tree that the hosts begin with.
 type tree struct{ packages, settle string }
 
-// tree returns the tree for hosts with these options.
 func (o Options) tree() tree {
 	if o.Pods {
 		return tree{packages + "," + podPackages, settle + podSettle}
@@ -48,15 +46,13 @@ func (o Options) tree() tree {
 	return tree{packages, settle}
 }
 
-// name returns the tree's name in the cache. It contains a hash of everything that determines the
-// tree.
+// The name contains a hash of everything that determines the tree.
 func (t tree) name() string {
 	sum := sha256.Sum256([]byte(release + t.packages + t.settle + runtime.GOARCH))
 	return "hosts-" + hex.EncodeToString(sum[:])[:16]
 }
 
-// base returns the path of the tree, and builds it if it is not in the cache. All hosts share the
-// tree and only read it.
+// All hosts share the tree and only read it.
 func (t tree) base(ctx context.Context, out io.Writer) (string, error) {
 	dir, err := programs.Keep(ctx, out, t.name(), func(ctx context.Context, dir string) error {
 		fmt.Fprintln(out, "making the tree of the hosts from Debian's packages (once, a few minutes)")
@@ -65,8 +61,7 @@ func (t tree) base(ctx context.Context, out io.Writer) (string, error) {
 	return treeIn(dir), err
 }
 
-// treeIn returns the tree's path in the folder. The folder itself is readable only by this user,
-// but a root file system must be readable by all.
+// The folder itself is readable only by this user, but a root file system must be readable by all.
 func treeIn(dir string) string { return filepath.Join(dir, "tree") }
 
 func (t tree) make(ctx context.Context, dir string) error {
@@ -79,8 +74,7 @@ func (t tree) make(ctx context.Context, dir string) error {
 	return os.Chmod(dir, 0o755)
 }
 
-// apart runs a program in mount and process namespaces of its own. So no mount and no process
-// remains, even if this process is killed.
+// No mount and no process remains, even if this process is killed.
 func apart(ctx context.Context, args ...string) error {
 	return onThread(func() error { // the thread must not end before the program
 		cmd := exec.CommandContext(ctx, "unshare", append([]string{"--mount", "--propagation", "private", "--pid", "--fork", "--kill-child"}, args...)...)

@@ -31,13 +31,12 @@ import (
 // APIServerPort is the API server's port on a host of the control plane.
 const APIServerPort = 6443
 
-// answers bounds how long an API server may take to answer whether it is ready. It is long enough
-// for a busy machine.
+// How long an API server may take to answer whether it is ready. Long enough for a busy machine.
 const answers = 3 * time.Second
 
 const controlPlaneLabel = "node-role.kubernetes.io/control-plane"
 
-// These are the paths of the files that the kubelet and its static pods read on a host.
+// Files on a host that the kubelet and its static pods read.
 const (
 	kubernetesDir = "/etc/kubernetes"
 	configPath    = kubernetesDir + "/kubelet.json"
@@ -48,8 +47,7 @@ const (
 )
 
 // StartCluster starts the kubelets, and returns when every API server and every node is ready. It
-// can be used as the lab's option APIServers. The URL is that of the load balancer, which sends
-// connections to a ready API server.
+// can be the lab's option APIServers. The URL is that of the load balancer.
 func (h *Hosts) StartCluster(ctx context.Context, c lab.Credentials) (url string, err error) {
 	ca, err := os.ReadFile(c.Files.CA)
 	if err != nil {
@@ -96,7 +94,6 @@ func (h *Hosts) controlPlane() (out []*Host) {
 // APIServer returns the URL of the host's own API server, which may be down.
 func (h *Host) APIServer() string { return fmt.Sprintf("https://%s:%d", h.Address(), APIServerPort) }
 
-// join writes the kubelet's files and starts it.
 func (h *Host) join(ctx context.Context, c lab.Credentials, ca []byte) error {
 	cert, key, err := c.Issue(nil, "system:node:"+h.Name, "system:nodes")
 	if err != nil {
@@ -130,7 +127,7 @@ func (h *Host) join(ctx context.Context, c lab.Credentials, ca []byte) error {
 	return err
 }
 
-// kubeletConfig returns the configuration of the simulated kubelet (Config of package kubelet).
+// The configuration of the simulated kubelet (Config of package kubelet).
 func (h *Host) kubeletConfig(c lab.Credentials) map[string]any {
 	spec := lab.NodeSpec{Name: h.Name, ProviderID: "civo://" + uuid.NewString()}
 	node := spec.Node(time.Now(), c.Version)
@@ -147,7 +144,6 @@ func (h *Host) kubeletConfig(c lab.Credentials) map[string]any {
 	}
 }
 
-// serveAPI adds the files that an API server on this host needs.
 func (h *Host) serveAPI(c lab.Credentials, files map[string][]byte) (lab.APIServerFiles, error) {
 	dir := kubernetesDir + "/pki/"
 	at := lab.APIServerFiles{CA: caPath, Cert: dir + "apiserver.crt", Key: dir + "apiserver.key"}
@@ -164,7 +160,6 @@ func (h *Host) serveAPI(c lab.Credentials, files map[string][]byte) (lab.APIServ
 	return at, nil
 }
 
-// etcd returns the command line of this host's etcd member.
 func (h *Host) etcd() []string {
 	var cluster []string
 	for _, other := range h.hosts.controlPlane() {
@@ -188,7 +183,7 @@ func (h *Host) apiServer(files lab.APIServerFiles) []string {
 	)
 }
 
-// Ready asks the host's own API server whether it is ready. It returns nil if it is.
+// Ready returns nil if the host's own API server is ready.
 func (h *Host) Ready(ctx context.Context) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, h.APIServer()+"/readyz", nil)
 	if err != nil {
@@ -219,8 +214,7 @@ func (h *Host) AwaitAPI(ctx context.Context) error {
 	return nil
 }
 
-// awaitNodes waits until every node is Ready. It also labels the control-plane nodes, because a
-// kubelet may not set that label on its own Node.
+// It also labels the control-plane nodes, because a kubelet may not set that label on its own Node.
 func (h *Hosts) awaitNodes(ctx context.Context, c lab.Credentials, ca []byte) error {
 	cert, key, err := c.Issue(nil, "hosts", "system:masters")
 	if err != nil {

@@ -13,16 +13,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// Stop stops the host's kubelet, and with it the host's API server. Nothing starts them again by
-// itself.
+// Stop stops the host's kubelet and API server. Nothing starts them again by itself.
 func (h *Host) Stop(ctx context.Context) error {
 	h.broken.Store(true)
 	_, err := h.Run(ctx, "systemctl", "stop", KubeletUnit)
 	return err
 }
 
-// stopAll is a script that sends SIGSTOP to the processes of a unit, and to their new child
-// processes, until none of them runs any more.
+// SIGSTOP for the processes of a unit, and for their new child processes, until none of them runs
+// any more.
 const stopAll = `for n in $(seq 600); do
   systemctl kill --signal=STOP "$1" || exit
   runs=
@@ -85,11 +84,11 @@ func (h *Host) SSHAgain(ctx context.Context) error {
 	return h.awaitSSH(ctx)
 }
 
-// patience bounds the wait for something on a host that must happen unless something is broken.
+// Bounds a wait that takes long only if something is broken.
 const patience = 5 * time.Minute
 
-// Reboot reboots the host as a person logged in on it would. It returns when the host has booted
-// again and answers over SSH.
+// Reboot reboots the host as a person logged in on it would, and returns when it answers over SSH
+// again.
 func (h *Host) Reboot(ctx context.Context) error {
 	before, err := h.BootID(ctx)
 	if err != nil {
@@ -121,7 +120,7 @@ func (h *Host) AwaitBootAfter(ctx context.Context, before string) error {
 	return h.awaitSSH(ctx)
 }
 
-// NeverAnswersReboots makes the host carry out Drydock's reboots without answering them.
+// NeverAnswersReboots makes the host carry out Drydock's reboots without answering.
 func (h *Host) NeverAnswersReboots() error {
 	h.tampered.Store(true)
 	return h.installHelper(map[string]string{`	echo "rebooting $now"`: `	sleep 600`})
@@ -145,8 +144,7 @@ func (h *Host) Unplug() error { return h.hosts.network.plug(h.number, false) }
 // Plug reconnects the host to the network.
 func (h *Host) Plug() error { return h.hosts.network.plug(h.number, true) }
 
-// up reports whether the host is on and stays on. A host that is shutting down still runs, and may
-// even answer, so it does not count.
+// A host that is shutting down still runs, and may even answer, so it does not count as up.
 func (h *Host) up(ctx context.Context) bool {
 	state, _ := h.Run(ctx, "systemctl", "is-system-running") // only the output counts: the command also fails if some unit has failed
 	switch strings.TrimSpace(state) {
@@ -156,8 +154,7 @@ func (h *Host) up(ctx context.Context) bool {
 	return false
 }
 
-// Heal ends every fault of the host: it is on and connected, its sshd answers with the host's
-// current key, and its kubelet runs.
+// Heal ends every fault of the host.
 func (h *Host) Heal(ctx context.Context) error {
 	if err := h.Plug(); err != nil {
 		return err
@@ -192,8 +189,8 @@ func (h *Host) Heal(ctx context.Context) error {
 	return nil
 }
 
-// Heal ends every fault of every host. It works on all hosts at the same time, because the API
-// server of one host waits for etcd on the others.
+// Heal ends every fault of every host, at the same time, because the API server of one host waits
+// for etcd on the others.
 func (h *Hosts) Heal(ctx context.Context) error {
 	g, gctx := errgroup.WithContext(ctx)
 	for _, host := range h.hosts {

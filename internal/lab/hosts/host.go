@@ -45,8 +45,7 @@ type Host struct {
 	key     ssh.Signer
 	probe   *http.Client // the client for checks of its API server
 
-	// These are set if Heal must repair the kubelet's early end, sshd, or the helper script, which
-	// Heal cannot detect.
+	// Faults that Heal cannot detect: the kubelet's early end, sshd, and the helper script.
 	broken, mute, tampered atomic.Bool
 
 	mu      sync.Mutex
@@ -56,7 +55,7 @@ type Host struct {
 // Address returns the host's IP address.
 func (h *Host) Address() string { return h.hosts.network.address(h.number).String() }
 
-// build makes the disk and the network of the host. Both exist even while the host is off.
+// Disk and network exist even while the host is off.
 func (h *Host) build(tree, layers string) (err error) {
 	if h.network, err = h.hosts.network.connect(h.number); err != nil {
 		return err
@@ -106,7 +105,7 @@ func (h *Host) write(path string, mode fs.FileMode, data []byte) error {
 	return nil
 }
 
-// place replaces a file atomically, so that a reader gets either the old or the new content.
+// Atomic, so that a reader gets either the old or the new content.
 func place(path string, mode fs.FileMode, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
@@ -120,9 +119,8 @@ func place(path string, mode fs.FileMode, data []byte) error {
 	return os.Rename(path+".new", path)
 }
 
-// boot is a shell script that becomes the machine. It enters the machine's control groups, and from
-// there its own namespaces. Its second process is the first process of a process namespace and dies
-// together with the script. So does everything on the host.
+// This script becomes the machine. Its second process is the first process of a process namespace
+// and dies together with the script. So does everything on the host.
 const boot = `for group in $1; do echo $$ >"$group/cgroup.procs" || exit 1; done; shift; exec unshare --mount --propagation private --pid --fork --kill-child --mount-proc "$@"`
 
 // On switches the machine on and returns when it answers over SSH.
@@ -160,11 +158,11 @@ func (h *Host) On(ctx context.Context) error {
 	return nil
 }
 
-// rebooted is systemd-nspawn's exit code when the system in it reboots.
+// systemd-nspawn's exit code when the system in it reboots.
 const rebooted = 133
 
-// reboot starts the machine again after each reboot of its system, with a new boot ID, until the
-// machine is switched off. If a start fails, reboot tries again every second.
+// After each reboot of its system the machine starts again, with a new boot ID, until it is
+// switched off. If a start fails, the next try follows a second later.
 func (h *Host) reboot(p *lab.Process) {
 	for {
 		var exit *exec.ExitError
@@ -182,15 +180,13 @@ func (h *Host) reboot(p *lab.Process) {
 	}
 }
 
-// off reports whether the machine's power was switched off.
 func (h *Host) off(p *lab.Process) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.process != p
 }
 
-// onAgain starts a machine that has ended by itself. It returns false if the machine was switched
-// off, or if it does not start.
+// False if the machine was switched off, or if it does not start.
 func (h *Host) onAgain(p *lab.Process) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -201,7 +197,7 @@ func (h *Host) onAgain(p *lab.Process) bool {
 	return h.makeGroups() == nil && p.Start(context.Background()) == nil
 }
 
-// awaitEmpty waits until the kernel has ended all processes of the machine.
+// The kernel needs a moment to end all processes of the machine.
 func (h *Host) awaitEmpty() {
 	_ = wait.PollUntilContextTimeout(context.Background(), 10*time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
 		gone := true
@@ -214,7 +210,7 @@ func (h *Host) awaitEmpty() {
 	})
 }
 
-// awaitSSH returns when sshd sends its identification.
+// Until sshd sends its identification.
 func (h *Host) awaitSSH(ctx context.Context) error {
 	last := errors.New("nothing asked yet")
 	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
@@ -244,7 +240,7 @@ func (h *Host) greeting(ctx context.Context) error {
 	return err
 }
 
-// Off switches the machine's power off, and returns when nothing runs on it. Its disk stays.
+// Off switches the machine off, and returns when nothing runs on it. Its disk stays.
 func (h *Host) Off() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -256,7 +252,7 @@ func (h *Host) Off() {
 	h.process = nil
 }
 
-// groups returns the host's control groups, one for each hierarchy.
+// One for each hierarchy.
 func (h *Host) groups() []string {
 	var groups []string
 	for _, dir := range h.hosts.groups {
@@ -274,7 +270,6 @@ func (h *Host) makeGroups() error {
 	return nil
 }
 
-// remove powers the host off for good.
 func (h *Host) remove() {
 	h.Off()
 	if h.network != nil {
@@ -296,17 +291,16 @@ func (h *Host) Run(ctx context.Context, args ...string) (string, error) {
 	return out.String(), nil
 }
 
-// inside is a shell script that runs the command and waits for it. Without the shell, nsenter
-// itself would wait. A host that shuts down stops all its commands, and nsenter stops itself when
-// its command is stopped. Nothing would continue it, so neither the command nor the host would end.
+// Without the shell, nsenter itself would wait. A host that shuts down stops all its commands, and
+// nsenter stops itself when its command is stopped. Nothing would continue it, so neither the
+// command nor the host would end.
 const inside = `"$@"; exit`
 
-// Bounding is an argument of setpriv for a command on a host. After nsenter a command has the
-// capabilities of this process. With them it could, for example, set the clock of the real machine,
-// which all hosts share.
+// Bounding is an argument of setpriv for a command on a host. Without it the command has the
+// capabilities of this process, and could set the clock of the real machine, which all hosts share.
 const Bounding = "--bounding-set=-sys_time,-wake_alarm,-sys_module,-sys_rawio,-syslog"
 
-// command returns a command that runs as root on the host, without SSH.
+// As root, without SSH.
 func (h *Host) command(ctx context.Context, args ...string) (*exec.Cmd, error) {
 	pid, err := h.init()
 	if err != nil {
@@ -317,8 +311,7 @@ func (h *Host) command(ctx context.Context, args ...string) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// init returns the process ID of the host's first process, its systemd. unshare started
-// systemd-nspawn, which started this systemd.
+// The process ID of the host's systemd. unshare started systemd-nspawn, which started this systemd.
 func (h *Host) init() (int, error) {
 	h.mu.Lock()
 	p := h.process

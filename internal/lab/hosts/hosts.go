@@ -16,23 +16,21 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// Options configure the hosts. With the zero value there are three control-plane hosts (cp-1, cp-2,
-// cp-3) and two workers (worker-1, worker-2).
+// Options configure the hosts. The zero value means three control-plane hosts (cp-1 to cp-3) and
+// two workers (worker-1 and worker-2).
 type Options struct {
 	ControlPlane, Workers int
 	// LeaseSeconds is how long a node's lease lasts. Its kubelet renews it four times in that
 	// period. The default is 5.
-	LeaseSeconds int
-	// NoControlPlane leaves out the control-plane hosts.
+	LeaseSeconds   int
 	NoControlPlane bool
-	// Pods makes the hosts able to run a real kubelet and its pods (see pods.go). The hosts then
-	// have no kubelet and no containerd, and the caller installs both.
+	// Pods makes the hosts able to run a real kubelet and its pods (see pods.go). The caller
+	// installs the kubelet and containerd.
 	Pods bool
-	// Programs are additional programs for /usr/local/bin of each host. The key is the name there,
-	// the value the path on this machine.
+	// Programs are additional programs for /usr/local/bin of each host: the path on this machine by
+	// the name there.
 	Programs map[string]string
-	// Out receives a line for each part that is ready, and the progress of builds. The default is
-	// standard error.
+	// Out receives the progress. The default is standard error.
 	Out io.Writer
 }
 
@@ -137,8 +135,8 @@ func (h *Hosts) start(ctx context.Context) (err error) {
 	return h.keys.writeKnownHosts(h.hosts)
 }
 
-// openFolder makes the folder of the hosts in the same way as a lab's folder: a locked file in it
-// shows that its owner is alive, and the next lab removes a folder whose lock is free.
+// As with a lab's folder, a locked file shows that the owner is alive, and the next lab removes a
+// folder whose lock is free.
 func (h *Hosts) openFolder() (err error) {
 	lab.RemoveOrphans()
 	if h.dir, err = os.MkdirTemp("", "drydock-lab-hosts-"); err != nil {

@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// Restart is one start of a unit, from the host's journal. The first start after the machine was
-// switched on does not count as a restart.
+// Restart is one start of a unit, from the host's journal. The first start of a machine is not a
+// restart.
 type Restart struct {
 	At time.Time
-	// By is who restarted the unit. It is "drydock:" and the attempt's ID, from the description of
-	// the transient unit, or one of the constants below.
+	// By is "drydock:" and the attempt's ID, from the description of the transient unit, or one of
+	// the constants below.
 	By string
 }
 
@@ -34,14 +34,14 @@ const (
 	restartPrefix = "drydock-restart-" // the transient unit's name; the restarted unit's name follows
 )
 
-// These are IDs of systemd's messages, from its catalog (systemd/sd-messages.h).
+// Source: systemd's catalog (systemd/sd-messages.h).
 const (
 	unitStarting     = "7d4958e842da4a758f6c1cdc7b36dcc5"
 	unitStarted      = "39f53479d3a045ac8e11786248231fbf"
 	restartScheduled = "5eb03494b6584870a536b337290809b3"
 )
 
-// entry is one line of the journal that systemd logged.
+// A line of the journal that systemd logged.
 type entry struct {
 	At      string `json:"__REALTIME_TIMESTAMP"` // in microseconds
 	Boot    string `json:"_BOOT_ID"`
@@ -63,18 +63,16 @@ func (h *Host) Restarts(ctx context.Context, unit string) ([]Restart, error) {
 	return out, nil
 }
 
-// journal returns the output of journalctl. It syncs the journal first, because systemd's latest
-// messages may not be in it yet. If the host is starting or shutting down, journald may not run.
+// systemd's latest messages may not be in the journal before it is synced. On a host that is
+// starting or shutting down, journald may not run.
 func (h *Host) journal(ctx context.Context, args ...string) (string, error) {
 	_, _ = h.Run(ctx, "journalctl", "--sync")
 	return h.Run(ctx, append([]string{"journalctl"}, args...)...)
 }
 
-// restartsIn returns the unit's restarts from a journal in JSON format.
-//
-// A restart by Drydock may coincide with a restart by the unit's own Restart=. If systemd starts
-// the unit once for both, the start counts as Drydock's. If systemd starts the unit twice in a row,
-// only the second start is Drydock's.
+// A restart by Drydock may coincide with one by the unit's own Restart=. If systemd starts the unit
+// once for both, the start counts as Drydock's. If it starts the unit twice in a row, only the
+// second start is Drydock's.
 func restartsIn(journal, unit string) ([]Restart, error) {
 	var out []Restart
 	var boot, asked string // asked is the attempt that requested the next start
@@ -118,15 +116,14 @@ func restartsIn(journal, unit string) ([]Restart, error) {
 	return out, nil
 }
 
-// Attempts returns the attempts of Drydock that systemd on the host accepted, in order. Their
-// results do not matter.
+// Attempts returns the attempts of Drydock that systemd on the host accepted, in order, whatever
+// their results.
 func (h *Host) Attempts(ctx context.Context, unit string) ([]string, error) {
 	return h.taken(ctx, restartPrefix+unit)
 }
 
 // AwaitAttempt waits until systemd on the host has accepted more than before attempts of Drydock.
-// It follows the journal. If journalctl ends by itself, AwaitAttempt starts it again and reads
-// everything from the beginning.
+// If journalctl ends by itself, it starts again and reads everything from the beginning.
 func (h *Host) AwaitAttempt(ctx context.Context, unit string, before int) error {
 	for {
 		err := h.follow(ctx, unit, before)
@@ -176,7 +173,7 @@ func (h *Host) RebootAttempts(ctx context.Context) ([]string, error) {
 	return h.taken(ctx, "drydock-reboot.service")
 }
 
-// taken returns the attempts that made systemd start this transient unit.
+// The attempts that made systemd start this transient unit.
 func (h *Host) taken(ctx context.Context, unit string) ([]string, error) {
 	text, err := h.journal(ctx, takenIn(unit)...)
 	if err != nil {
@@ -194,7 +191,7 @@ func (h *Host) taken(ctx context.Context, unit string) ([]string, error) {
 	return out, nil
 }
 
-// takenIn returns journalctl's arguments that show one line for each start of the transient unit.
+// One line for each start of the transient unit.
 func takenIn(unit string) []string {
 	return []string{"--output=json", "--all", "--no-pager", "_PID=1", "UNIT=" + unit, "MESSAGE_ID=" + unitStarting}
 }

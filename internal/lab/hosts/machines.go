@@ -7,8 +7,8 @@ import (
 	"drydock.dev/drydock/internal/lab/civosim"
 )
 
-// Machines returns the hosts as the machines of a simulated provider. A reboot by the provider
-// switches a host's power off and on. That also ends the effect of DieAgainAfterEachRestart.
+// Machines returns the hosts as the machines of a simulated provider. A reboot switches a host's
+// power off and on, which also ends the effect of DieAgainAfterEachRestart.
 func (h *Hosts) Machines() civosim.Machines { return machines{h} }
 
 type machines struct{ hosts *Hosts }
@@ -18,8 +18,8 @@ func (m machines) Away(_ context.Context, in civosim.Instance) error {
 	return nil
 }
 
-// Reboot switches the host on. The host chooses its own boot ID and ignores the provider's. It also
-// ignores cured: a fault on the host's disk stays.
+// Reboot switches the host on. The host has its own boot ID, so the provider's does not matter.
+// Neither does cured: a fault on the disk stays.
 func (m machines) Reboot(ctx context.Context, in civosim.Instance, _ string, _ bool) error {
 	host := m.hosts.Host(in.Hostname)
 	if err := host.LiveAgain(); err != nil {

@@ -11,8 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mountMemory mounts a file system in memory for what the hosts write. It uses only as much memory
-// as the hosts have written.
+// It uses only as much memory as the hosts have written.
 func mountMemory(dir string) error {
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=3g,mode=755"); err != nil {
 		return fmt.Errorf("mounting memory for the hosts: %w", err)
@@ -20,8 +19,7 @@ func mountMemory(dir string) error {
 	return nil
 }
 
-// mountOverlay mounts a host's own layer over the tree, in a new folder. It returns the path of the
-// host's root file system.
+// A host's own layer over the tree. The result is its root file system.
 func mountOverlay(tree, dir string) (root string, err error) {
 	at := map[string]string{}
 	for _, name := range []string{"upper", "work", "root"} {
@@ -42,11 +40,10 @@ func mountOverlay(tree, dir string) (root string, err error) {
 	return at["root"], nil
 }
 
-// groupPrefix is the prefix of the names of the hosts' control groups. The ID of the process that
-// made them follows.
+// The ID of the process that made the groups follows.
 const groupPrefix = "drydock-lab-hosts-"
 
-// groups returns where version 2 of control groups is mounted.
+// Where version 2 of control groups is mounted.
 func groups() (string, error) {
 	for _, dir := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
 		var fs unix.Statfs_t
@@ -57,8 +54,8 @@ func groups() (string, error) {
 	return "", errors.New("looking for what hosts need of the kernel: version 2 of control groups is not mounted")
 }
 
-// newGroups makes the control groups for the hosts: one of version 2 or, with pods, one in each
-// hierarchy of version 1. It also removes the groups that killed clusters left, which are empty.
+// One group of version 2 or, with pods, one in each hierarchy of version 1. The empty groups of
+// killed clusters are removed.
 func newGroups(pods bool) ([]string, error) {
 	root, err := groups()
 	if err != nil {
@@ -82,9 +79,8 @@ func newGroups(pods bool) ([]string, error) {
 	return made, nil
 }
 
-// removeLeftGroups removes the groups of cluster processes that have ended. A group is at most two
-// levels below the root of the hierarchy, because it is below the group of the process that made
-// it.
+// A group is at most two levels below the root of the hierarchy, because it is below the group of
+// the process that made it.
 func removeLeftGroups(hierarchy string) {
 	for _, below := range []string{"", "*", "*/*"} {
 		old, _ := filepath.Glob(filepath.Join(hierarchy, below, groupPrefix+"*")) // the pattern is valid
@@ -97,8 +93,8 @@ func removeLeftGroups(hierarchy string) {
 	}
 }
 
-// makeGroup makes a control group. In version 1, the cpuset of a new group has no processor and no
-// memory, and then no process may enter it. So makeGroup copies both from the parent group.
+// In version 1, the cpuset of a new group has no processor and no memory, and then no process may
+// enter it. So both are copied from the parent group.
 func makeGroup(dir string) error {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return fmt.Errorf("making a control group: %w", err)
@@ -118,8 +114,7 @@ func makeGroup(dir string) error {
 	return nil
 }
 
-// removeGroup removes a group and the groups inside it, the innermost first. A group in use stays,
-// and the next cluster removes it.
+// The innermost group first. A group in use stays, and the next cluster removes it.
 func removeGroup(dir string) {
 	inner, _ := os.ReadDir(dir) // at worst the group stays
 	for _, e := range inner {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// namespace is a network or mount namespace without a name. It ends when the file is closed.
+// A network or mount namespace without a name. It ends when the file is closed.
 type namespace struct {
 	file *os.File
 	flag int // CLONE_NEWNET or CLONE_NEWNS
@@ -39,9 +39,9 @@ func newNamespace(flag int) (*namespace, error) {
 	})
 }
 
-// onThread runs f on a thread of its own, which ends after f. So no other code of this process runs
-// in the namespaces that f enters. f never runs on the first thread of the process, because that
-// thread cannot end, and /proc shows its namespaces for the whole process.
+// The thread ends after f, so no other code of this process runs in the namespaces that f enters.
+// It is never the first thread, because that cannot end, and /proc shows its namespaces for the
+// whole process.
 func onThread(f func() error) error {
 	done := make(chan error, 1)
 	go func() {
@@ -58,10 +58,9 @@ func onThread(f func() error) error {
 
 func (n *namespace) close() { _ = n.file.Close() } // at worst the namespace ends with the process
 
-// path returns the namespace's path for other processes of this user.
+// For other processes of this user.
 func (n *namespace) path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), n.file.Fd()) }
 
-// do runs f inside the namespace.
 func (n *namespace) do(f func() error) error {
 	return onThread(func() error {
 		if n.flag == unix.CLONE_NEWNS {
@@ -76,12 +75,12 @@ func (n *namespace) do(f func() error) error {
 	})
 }
 
-// ip runs commands of ip(8) inside the namespace. It stops at the first failure.
+// It stops at the first failure.
 func (n *namespace) ip(lines ...string) error {
 	return n.do(func() error { return ip(lines...) })
 }
 
-// ip runs commands of ip(8) in this process's namespace.
+// In this process's namespace.
 func ip(lines ...string) error {
 	cmd := exec.Command("ip", "-batch", "-") //nolint:noctx // it takes milliseconds, and half done would be worse
 	cmd.Stdin = strings.NewReader(strings.Join(lines, "\n") + "\n")

@@ -10,15 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// network is a bridge that connects this machine and the hosts.
+// A bridge that connects this machine and the hosts.
 type network struct {
 	wire   *namespace
 	number int // the number of the network, also in the name of this machine's device
 }
 
-// newNetwork makes a network that no other cluster uses. The name of this machine's network device
-// reserves its number until the namespace at the other end is gone. The addresses are in
-// 198.18.0.0/15, which RFC 2544 reserves for labs and which is not routed.
+// The name of this machine's network device reserves the network's number until the namespace at
+// the other end is gone. The addresses are in 198.18.0.0/15, which RFC 2544 reserves for labs and
+// which is not routed.
 func newNetwork() (*network, error) {
 	wire, err := newNamespace(unix.CLONE_NEWNET)
 	if err != nil {
@@ -59,7 +59,6 @@ func (n *network) address(host int) netip.Addr {
 	return netip.AddrFrom4([4]byte{198, 18, byte(n.number), byte(host)})
 }
 
-// connect makes the network of a host and connects it to the bridge.
 func (n *network) connect(host int) (*namespace, error) {
 	at, err := newNamespace(unix.CLONE_NEWNET)
 	if err != nil {
@@ -83,7 +82,6 @@ func (n *network) connect(host int) (*namespace, error) {
 // IP runs commands of ip(8) in the host's network. Their effect remains when the host reboots.
 func (h *Host) IP(lines ...string) error { return h.network.ip(lines...) }
 
-// plug connects or disconnects a host at the bridge.
 func (n *network) plug(host int, in bool) error {
 	state := "down"
 	if in {

@@ -13,11 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// podPackages are the additional packages of a host with pods.
 const podPackages = "iptables,ipset,nftables,ca-certificates,runc,containernetworking-plugins,kmod,procps,conntrack,ethtool,socat,mount"
 
-// podSettle masks the units that would write to the kernel, because the kernel is that of the real
-// machine.
+// These units would write to the kernel, which is that of the real machine.
 const podSettle = `
 for unit in systemd-sysctl.service systemd-modules-load.service systemd-udevd.service systemd-binfmt.service; do
   ln -sf /dev/null /etc/systemd/system/$unit
@@ -25,14 +23,13 @@ done
 mkdir -p /var/lib/kubelet /var/lib/containerd
 `
 
-// podEnv makes a host use version 1 of control groups. It also makes /proc/sys read-only except for
-// network settings, so that the host cannot change the kernel of the real machine.
+// Version 1 of control groups, and a /proc/sys that is read-only except for network settings, so
+// that the host cannot change the kernel of the real machine.
 var podEnv = []string{"SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=0", "SYSTEMD_NSPAWN_API_VFS_WRITABLE=network"}
 
-// podArgs returns systemd-nspawn's arguments for a host with pods. The host has no capability to
-// set the clock, to load modules or to read the kernel's log, because these belong to the real
-// machine. The kubelet reads the kernel's log to find processes that were killed for lack of
-// memory. On a host it reads an empty file.
+// The clock, the modules and the kernel's log belong to the real machine, so a host has no
+// capability for them. The kubelet reads the kernel's log to find processes that were killed
+// because memory was exhausted. On a host it reads an empty file.
 func (h *Host) podArgs() []string {
 	return []string{
 		"--capability=all", "--drop-capability=CAP_SYS_TIME,CAP_WAKE_ALARM,CAP_SYS_MODULE,CAP_SYS_RAWIO,CAP_SYSLOG",
@@ -42,11 +39,9 @@ func (h *Host) podArgs() []string {
 	}
 }
 
-// diskSize is the size of the disk for the kubelet and containerd. The disk is in memory, and uses
-// only as much as they have written.
+// The disk is in memory, and uses only what was written.
 const diskSize = "1g"
 
-// mountDisk mounts the disk for the kubelet and containerd. They need a disk of their own, because
 // containerd's overlays cannot be on the host's overlay. A test can fill this disk without filling
 // that of the real machine.
 func mountDisk(dir string) (string, error) {
@@ -65,11 +60,11 @@ func mountDisk(dir string) (string, error) {
 	return disk, nil
 }
 
-// needed are the controllers of control groups that a kubelet needs.
+// The controllers of control groups that a kubelet needs.
 var needed = []string{"cpu", "cpuacct", "cpuset", "memory", "devices", "freezer", "blkio", "pids"}
 
-// hierarchies returns the hierarchies of version 1 of control groups that have one of the needed
-// controllers or the name systemd. The value is this process's group in the hierarchy.
+// The hierarchies of version 1 that have a needed controller or the name systemd, with this
+// process's group.
 func hierarchies() (map[string]string, error) {
 	own, err := ownGroups()
 	if err != nil {
@@ -100,7 +95,7 @@ func hierarchies() (map[string]string, error) {
 	return parents, nil
 }
 
-// ownGroups returns this process's control groups of version 1, by controller.
+// Groups of version 1, by controller.
 func ownGroups() (map[string]string, error) {
 	text, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -122,16 +117,16 @@ func ownGroups() (map[string]string, error) {
 	return groups, nil
 }
 
-// kernelSettings are the sysctls that the kubelet requires. The kubelet writes each of them that
-// has another value. On a host that would change the real machine. So the host mounts files with
-// the required values over them, and the kubelet finds nothing to write.
+// The kubelet requires these sysctls and writes each that has another value. On a host that would
+// change the real machine. So files with the required values are mounted over them, and the kubelet
+// has nothing to write.
 var kernelSettings = map[string]string{
 	"vm/overcommit_memory": "1", "vm/panic_on_oom": "0", "kernel/panic": "10", "kernel/panic_on_oops": "1",
 	"kernel/keys/root_maxkeys": "1000000", "kernel/keys/root_maxbytes": "25000000",
 }
 
-// podsUnit is a unit that prepares each boot for containerd and the kubelet. It makes the control
-// groups writable, because systemd-nspawn mounts them read-only.
+// This unit makes the control groups writable at each boot, because systemd-nspawn mounts them
+// read-only.
 const podsUnit = "lab-pods.service"
 
 const podsUnitText = `[Unit]
@@ -153,7 +148,6 @@ cd /usr/local/lib/lab-sys
 find . -type f | while read -r file; do mount --bind "$file" "/proc/sys/$file"; done
 `
 
-// preparePods installs what each boot of a host with pods needs.
 func (h *Host) preparePods() error {
 	files := map[string]string{"/etc/systemd/system/" + podsUnit: podsUnitText, "/usr/local/sbin/lab-pods": podsScript}
 	for name, value := range kernelSettings {

@@ -21,7 +21,6 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// keys are what an SSH client of the hosts needs.
 type keys struct {
 	dir        string
 	authorized string // the public key, as a line of the file authorized_keys
@@ -62,7 +61,6 @@ func writeOnce(path string, data []byte) error {
 	return nil
 }
 
-// writeKnownHosts writes the current SSH key of each host into KnownHostsFile.
 func (k *keys) writeKnownHosts(hosts []*Host) error {
 	var file bytes.Buffer
 	for _, h := range hosts {
@@ -77,13 +75,12 @@ func (h *Hosts) KeyFile() string { return filepath.Join(h.keys.dir, "key") }
 // KnownHostsFile returns the file with the hosts' SSH keys, as they were when the file was written.
 func (h *Hosts) KnownHostsFile() string { return filepath.Join(h.keys.dir, "known_hosts") }
 
-// loginsAgain is a drop-in that restarts the unit which permits logins. With version 1 of control
-// groups, systemd sometimes loses the group of a starting unit ("Failed to attach to cgroup"). If
-// that unit fails, only root may log in for the rest of the boot.
+// With version 1 of control groups, systemd sometimes loses the group of a starting unit ("Failed
+// to attach to cgroup"). If the unit that permits logins fails, only root may log in for the rest
+// of the boot. So it is restarted.
 const loginsAgain = "[Service]\nRestart=on-failure\n"
 
-// installSSH gives the host an SSH key, and installs Drydock's access as docs/providers/ssh.md
-// describes it, with the files in deploy/hosts.
+// Drydock's access as docs/providers/ssh.md describes it, with the files in deploy/hosts.
 func (h *Host) installSSH() error {
 	if err := h.newHostKey(); err != nil {
 		return err
@@ -110,8 +107,7 @@ func (h *Host) installSSH() error {
 	return h.own(home)
 }
 
-// installHelper installs the script that limits what Drydock may do on the host. further are
-// additional changes to the script's text.
+// The script limits what Drydock may do on the host. further are additional changes to its text.
 func (h *Host) installHelper(further map[string]string) error {
 	changes := map[string]string{
 		`units="` + KubeletUnit + " " + ContainerdUnit + `"`: `units="` + strings.Join(Units, " ") + `"`,
@@ -121,7 +117,7 @@ func (h *Host) installHelper(further map[string]string) error {
 	return h.installShipped("drydock-host", "/usr/local/sbin/drydock-host", 0o755, changes)
 }
 
-// installShipped installs a file of deploy/hosts. changes are replacements in its text.
+// A file of deploy/hosts, with replacements in its text.
 func (h *Host) installShipped(from, to string, mode fs.FileMode, changes map[string]string) error {
 	text, err := shipped(from)
 	if err != nil {
@@ -136,7 +132,6 @@ func (h *Host) installShipped(from, to string, mode fs.FileMode, changes map[str
 	return h.write(to, mode, []byte(text))
 }
 
-// shipped returns the content of a file in deploy/hosts.
 func shipped(name string) (string, error) {
 	root, err := programs.ModuleRoot()
 	if err != nil {
@@ -149,8 +144,7 @@ func shipped(name string) (string, error) {
 	return string(text), nil
 }
 
-// own makes User the owner of a folder and its content. User is the first account of the tree, so
-// its ID is known.
+// User is the first account of the tree, so its ID is known.
 func (h *Host) own(dir string) error {
 	const first = 1000
 	return h.hosts.mounts.do(func() error {
@@ -175,8 +169,8 @@ func (h *Host) newHostKey() error {
 	return h.write("/etc/ssh/sshd_config.d/key.conf", 0o644, []byte("HostKey /etc/ssh/ssh_host_ed25519_key\n"))
 }
 
-// SSH runs a command line on the host as User and returns the output. It uses an SSH library and
-// Drydock's key, but none of Drydock's code. It does not check the host's key.
+// SSH runs a command line on the host as User and returns the output. It uses none of Drydock's
+// code, and does not check the host's key.
 func (h *Hosts) SSH(ctx context.Context, name, line string) (string, error) {
 	text, err := os.ReadFile(h.KeyFile())
 	if err != nil {

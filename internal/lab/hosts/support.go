@@ -17,8 +17,7 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// Supported returns an error that names what this machine lacks for hosts with these options. It
-// returns nil if nothing is missing.
+// Supported returns an error that names what this machine lacks for hosts with these options.
 func (o Options) Supported() error {
 	if os.Geteuid() != 0 {
 		return errors.New("looking for what hosts need: they need root")
@@ -55,7 +54,7 @@ func (o Options) Supported() error {
 	return supportedByKernel()
 }
 
-// Prepare makes the tree of the hosts if it does not exist. For that it needs a mirror of Debian.
+// Prepare makes the tree of the hosts if it does not exist. It needs a mirror of Debian.
 func (o Options) Prepare(ctx context.Context, out io.Writer) error {
 	_, err := o.tree().base(ctx, out)
 	return err
@@ -93,8 +92,8 @@ func supportedByKernel() error {
 	})
 }
 
-// Need ends a test if this machine does not support hosts. The test is skipped. If DRYDOCK_NO_SKIP
-// is set, it fails.
+// Need skips a test if this machine does not support hosts. If DRYDOCK_NO_SKIP is set, the test
+// fails.
 func Need(t testing.TB) {
 	t.Helper()
 	o := Options{}

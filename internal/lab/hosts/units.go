@@ -9,18 +9,18 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// These are the names of the units on a host that a repair may restart.
+// Units on a host that a repair may restart.
 const (
 	KubeletUnit    = "kubelet.service"
 	ContainerdUnit = "containerd.service"
 	OtherUnit      = "frr.service" // not shipped by anyone, for restart-unit
 )
 
-// Units are all units that a repair may restart.
+// Units are all of them.
 var Units = []string{KubeletUnit, ContainerdUnit, OtherUnit}
 
-// kubeletUnit is a systemd unit that restarts the kubelet as kubeadm's unit does, but sooner. The
-// static pods are in the unit's control group, so they end with it.
+// It restarts the kubelet as kubeadm's unit does, but sooner. The static pods are in the unit's
+// control group, so they end with it.
 const kubeletUnit = `[Unit]
 Description=kubelet: The Kubernetes Node Agent
 After=network.target
@@ -73,7 +73,6 @@ func (h *Host) enable(unit string) error {
 	})
 }
 
-// buildKubelet builds the simulated kubelet from this checkout.
 func (h *Hosts) buildKubelet(ctx context.Context) (string, error) {
 	binary := filepath.Join(h.dir, "bin", "kubelet")
 	// The program must be static, because the host may have another libc than this machine.

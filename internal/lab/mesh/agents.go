@@ -22,7 +22,7 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// These are the name of the agents' Service, and their ports for probes and metrics.
+// The agents' Service, and their ports for probes and metrics.
 const (
 	AgentService = "drydock-agent"
 	AgentPort    = 9099
@@ -31,23 +31,22 @@ const (
 
 // AgentOptions configure how Drydock's agents run.
 type AgentOptions struct {
-	// Account is the ServiceAccount of the agents, in the lab's namespace for Drydock. It must have
-	// the rights that agents need.
+	// Account is the agents' ServiceAccount, in the lab's namespace for Drydock. It must have the
+	// rights that agents need.
 	Account string
-	// Interval is the time between two probes. If it is zero, the agents' default is used.
+	// Interval is the time between two probes. 0 means the agents' default.
 	Interval time.Duration
 }
 
-// Agents are running agents of Drydock, one in every pod of the network. They are processes like
-// those of a DaemonSet, and have objects at the API server.
+// Agents are running agents of Drydock, one process in every pod of the network, as in a DaemonSet.
 type Agents struct {
 	network   *Network
 	lab       *lab.Lab
 	processes map[string]*lab.Process
 }
 
-// StartAgents builds Drydock's agent from this checkout, starts it in every pod, and returns when
-// all are ready. They end with the network.
+// StartAgents builds Drydock's agent, starts it in every pod, and returns when all are ready. They
+// end with the network.
 func (n *Network) StartAgents(ctx context.Context, l *lab.Lab, o AgentOptions) (*Agents, error) {
 	binary, err := buildAgent(ctx, l)
 	if err != nil {
@@ -98,8 +97,8 @@ func buildAgent(ctx context.Context, l *lab.Lab) (string, error) {
 	return binary, nil
 }
 
-// inside returns an HTTP client that connects from within a node's pod. It reaches that pod
-// whatever the state of the mesh is.
+// The client connects from within a node's pod, so it reaches that pod whatever the state of the
+// mesh is.
 func (n *Network) inside(node string) *http.Client {
 	return &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
@@ -109,8 +108,8 @@ func (n *Network) inside(node string) *http.Client {
 	}}
 }
 
-// publish writes the EndpointSlice of the agents' Service, as Kubernetes does. It leaves out the
-// agents that are gone.
+// Kubernetes, too, writes an EndpointSlice of the agents' Service. Agents that are gone are left
+// out.
 func (n *Network) publish(ctx context.Context, l *lab.Lab, gone ...string) error {
 	addresses := discoveryv1.AddressTypeIPv4
 	if n.ipv6 {
@@ -142,8 +141,7 @@ func (n *Network) publish(ctx context.Context, l *lab.Lab, gone ...string) error
 	return nil
 }
 
-// Remove removes the agents of these nodes and their pods, as a scale-down does. Their addresses
-// are no longer published.
+// Remove removes the agents of these nodes and their pods, as a scale-down does.
 func (a *Agents) Remove(ctx context.Context, nodes ...string) error {
 	if err := a.network.publish(ctx, a.lab, nodes...); err != nil {
 		return err
@@ -170,7 +168,7 @@ func (a *Agents) Restore(ctx context.Context, nodes ...string) error {
 	return a.network.publish(ctx, a.lab)
 }
 
-// Kill kills the agents of these nodes. Without nodes, it kills all agents.
+// Kill kills the agents of these nodes, or all agents.
 func (a *Agents) Kill(nodes ...string) {
 	var g errgroup.Group
 	for _, p := range a.of(nodes) {
@@ -179,7 +177,7 @@ func (a *Agents) Kill(nodes ...string) {
 	_ = g.Wait() // the functions return no error
 }
 
-// Start starts killed agents again, all at once, and returns when they are ready.
+// Start starts killed agents again, and returns when they are ready.
 func (a *Agents) Start(ctx context.Context, nodes ...string) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, p := range a.of(nodes) {
@@ -198,7 +196,7 @@ func (a *Agents) of(nodes []string) []*lab.Process {
 	return out
 }
 
-// Hang suspends the agents of these nodes (SIGSTOP). Their ports stay open, but they send nothing.
+// Hang suspends the agents of these nodes (SIGSTOP): their ports stay open, but they send nothing.
 func (a *Agents) Hang(nodes ...string) error { return a.signal(syscall.SIGSTOP, nodes) }
 
 // Wake lets suspended agents continue.

@@ -2,20 +2,20 @@ package mesh
 
 import "fmt"
 
-// tracked are nftables commands that make a node mark the VXLAN flows that it has sent. Each inner
-// flow has its own outer source port, so the marks distinguish inner flows.
+// These rules mark the VXLAN flows that a node has sent. Each inner flow has its own outer source
+// port, so the marks distinguish inner flows.
 var tracked = []string{"table inet lab {", "chain out {", "type filter hook output priority filter;", "}", "chain relay {", "type filter hook forward priority filter;", "}", "}", "add rule " + remember}
 
 var remember = fmt.Sprintf("inet lab out udp dport %d ct mark set 1", vxlanPort)
 
-// DropNewVXLAN injects the leader's fault that these tests are about. Packets of new flows to a
-// sibling vanish at the node without an error. Earlier flows continue, and so does everything
-// outside VXLAN, for example a ping. The fault stays until Heal.
+// DropNewVXLAN drops packets of new flows to a sibling without an error: the leader's fault that
+// these tests are about. Earlier flows continue, and so does everything outside VXLAN, for example
+// a ping. The fault stays until Heal.
 func (n *Network) DropNewVXLAN(node string) error {
 	return n.harm(node, fmt.Sprintf("add rule inet lab out udp dport %d ct mark != 1 drop", vxlanPort))
 }
 
-// DropVXLAN drops all VXLAN packets that the node would send, also of earlier flows.
+// DropVXLAN drops all VXLAN packets of the node, also of earlier flows.
 func (n *Network) DropVXLAN(node string) error {
 	return n.harm(node, fmt.Sprintf("add rule inet lab out udp dport %d drop", vxlanPort))
 }
@@ -25,8 +25,8 @@ func (n *Network) DropLarge(node string) error {
 	return n.harm(node, fmt.Sprintf("add rule inet lab out udp dport %d ip length > 1000 drop", vxlanPort))
 }
 
-// DropRelayed makes a leader drop all packets that it should relay to its members. The leader is
-// healthy otherwise, so no probe within its location shows the fault.
+// DropRelayed makes a leader drop all packets that it should relay to its members. No probe within
+// its location shows the fault.
 func (n *Network) DropRelayed(node string) error {
 	return n.harm(node, fmt.Sprintf("add rule inet lab relay iifname %s oifname %s drop", tunnel, vxlan))
 }

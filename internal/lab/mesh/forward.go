@@ -12,7 +12,6 @@ import (
 	"drydock.dev/drydock/internal/lab"
 )
 
-// forward passes the connections of a listener on to another address.
 type forward struct {
 	listener net.Listener
 
@@ -23,7 +22,7 @@ type forward struct {
 
 type dialer func(context.Context) (net.Conn, error)
 
-// forward starts a forward. It ends with the network.
+// It ends with the network.
 func (n *Network) forward(l net.Listener, dial dialer) *forward {
 	f := &forward{listener: l, dial: dial, open: map[net.Conn]struct{}{}}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -44,7 +43,7 @@ func (n *Network) forward(l net.Listener, dial dialer) *forward {
 	return f
 }
 
-// redirect sends new connections to another address, and ends the open ones.
+// Open connections end.
 func (f *forward) redirect(dial dialer) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -54,8 +53,7 @@ func (f *forward) redirect(dial dialer) {
 	}
 }
 
-// serve passes one connection on. If the other end cannot be reached, it ends the connection at
-// once.
+// If the other end cannot be reached, the connection ends at once.
 func (f *forward) serve(ctx context.Context, in net.Conn) {
 	defer in.Close()
 	f.mu.Lock()
@@ -85,8 +83,8 @@ func (f *forward) serve(ctx context.Context, in net.Conn) {
 	<-done
 }
 
-// ServeAPI makes the lab's API server available in every pod at the returned URL. In a cluster, the
-// API server is on the host network and not behind the mesh.
+// ServeAPI makes the lab's API server available in every pod at the returned URL. As in a cluster,
+// it is not behind the mesh.
 func (n *Network) ServeAPI(l *lab.Lab) (string, error) {
 	api, err := url.Parse(l.APIServerURL())
 	if err != nil {
@@ -107,9 +105,8 @@ func (n *Network) ServeAPI(l *lab.Lab) (string, error) {
 	return "https://127.0.0.1:6443", nil
 }
 
-// Scraped opens an address on this machine's loopback for the port of each node's pod. It returns
-// the scrape job for the lab's Prometheus. Every target has its node's name as a label, as with a
-// PodMonitor.
+// Scraped returns the scrape job for this port of each node's pod, which it opens on this machine's
+// loopback. Every target has its node's name as a label, as with a PodMonitor.
 func (n *Network) Scraped(job string, port int) (map[string]any, error) {
 	var targets []any
 	for _, node := range n.nodes {
@@ -125,9 +122,8 @@ func (n *Network) Scraped(job string, port int) (map[string]any, error) {
 	return map[string]any{"job_name": job, "static_configs": targets}, nil
 }
 
-// ScrapeFrom makes Prometheus scrape from the pod of this node, over the mesh. So it cannot reach
-// what the mesh does not reach. If from is empty, Prometheus scrapes from outside the mesh and
-// reaches all pods.
+// ScrapeFrom makes Prometheus scrape from the pod of this node, over the mesh. If from is empty,
+// Prometheus scrapes from outside the mesh and reaches all pods.
 func (n *Network) ScrapeFrom(from string) {
 	for _, node := range n.nodes {
 		if node.scrape == nil {

@@ -17,9 +17,8 @@ import (
 	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
-// Kilo simulates Kilo's agents on the nodes of a network. When a Node changes, it sets at once the
-// routes that the agents would set. It also writes the agents' annotations. It never writes the
-// leader's annotation.
+// Kilo simulates Kilo's agents on the nodes of a network: their routes, which follow each change of
+// a Node at once, and their annotations. It never writes the leader's annotation.
 type Kilo struct {
 	network *Network
 	client  kubernetes.Interface
@@ -37,10 +36,9 @@ type Kilo struct {
 	news    chan struct{}     // closed and replaced at every change of the fields above
 }
 
-// StartKilo gives the lab's Nodes of the network a pod CIDR and Kilo's annotations, and removes
-// earlier leaders. It returns when every pod reaches every other pod. every is how often an agent
-// checks in. The default is 3 s, and Kilo's own interval is 30 s. With each check-in the agent
-// writes whether it has an address in the mesh. The simulation ends with Stop or with the network.
+// StartKilo gives the Nodes of the network a pod CIDR and Kilo's annotations, removes earlier
+// leaders, and returns when every pod reaches every other pod. every is how often an agent checks
+// in: by default 3 s, with Kilo itself 30 s. It ends with Stop or with the network.
 func (n *Network) StartKilo(ctx context.Context, l *lab.Lab, every time.Duration) (*Kilo, error) {
 	if every == 0 {
 		every = 3 * time.Second
@@ -82,7 +80,7 @@ func (n *Network) StartKilo(ctx context.Context, l *lab.Lab, every time.Duration
 	return k, k.awaitAll(ctx)
 }
 
-// awaitAll returns when every location has a leader and every path between pods works.
+// Every location has a leader, and every path between pods works.
 func (k *Kilo) awaitAll(ctx context.Context) error {
 	locations := map[string]string{}
 	for _, node := range k.network.nodes {
@@ -148,8 +146,7 @@ func (k *Kilo) AwaitLeader(ctx context.Context, location, node string) error {
 	}
 }
 
-// Lead makes the node the leader of its location, as a person would: it sets the leader's
-// annotation on this node, and removes it from the others.
+// Lead makes the node the leader of its location, as a person would: by the leader's annotation.
 func (k *Kilo) Lead(ctx context.Context, node string) error {
 	leader := k.network.Node(node)
 	order := append([]*Node{leader}, slices.DeleteFunc(slices.Clone(k.network.nodes), func(n *Node) bool { return n == leader })...)

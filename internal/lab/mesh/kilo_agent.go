@@ -20,7 +20,7 @@ import (
 	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
-// join writes the node's annotations that exist before any leader is elected.
+// These annotations exist before any leader is elected.
 func (k *Kilo) join(ctx context.Context, node *Node) error {
 	key := make([]byte, 32)
 	key[0] = byte(node.number)
@@ -50,8 +50,8 @@ func (k *Kilo) patch(ctx context.Context, node *Node, patch map[string]any) erro
 	return nil
 }
 
-// checkIns writes, at regular intervals, that the node's agent is alive and whether it has an
-// address in the mesh. An agent learns its address at once, but reports it only with a check-in.
+// An agent learns at once whether it has an address in the mesh, but reports it only with a
+// check-in.
 func (k *Kilo) checkIns(ctx context.Context, node *Node, first time.Duration) {
 	timer := time.NewTimer(first)
 	defer timer.Stop()
@@ -79,8 +79,7 @@ func (k *Kilo) checkIns(ctx context.Context, node *Node, first time.Duration) {
 	}
 }
 
-// follow sets the routes again after each change of a Node. It also does so every second, because a
-// node that stops checking in causes no event.
+// The routes are also set every second, because a node that stops checking in causes no event.
 func (k *Kilo) follow(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -139,7 +138,7 @@ func (k *Kilo) apply() error {
 	return nil
 }
 
-// topology returns which nodes Kilo treats as ready, and which of them leads each location.
+// Which nodes Kilo treats as ready, and which of them leads each location.
 func (k *Kilo) topology(nodes []*corev1.Node, now time.Time) (ready map[string]bool, leads map[string]string) {
 	var seen []election.Node
 	for _, n := range nodes {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// namespace is a network namespace without a name. It ends when the file is closed.
+// A network namespace without a name. It ends when the file is closed.
 type namespace struct{ file *os.File }
 
 func newNamespace() (*namespace, error) {
@@ -27,9 +27,9 @@ func newNamespace() (*namespace, error) {
 	})
 }
 
-// onThread runs f on a thread of its own, which ends after f. So no other code of this process runs
-// in the namespaces that f enters. f never runs on the first thread of the process, because that
-// thread cannot end, and /proc shows its namespaces for the whole process.
+// The thread ends after f, so no other code of this process runs in the namespaces that f enters.
+// It is never the first thread, because that cannot end, and /proc shows its namespaces for the
+// whole process.
 func onThread(f func() error) error {
 	done := make(chan error, 1)
 	go func() {
@@ -46,11 +46,10 @@ func onThread(f func() error) error {
 
 func (n *namespace) close() { _ = n.file.Close() } // at worst the namespace ends with the process
 
-// path returns the namespace's path for other processes of this user.
+// For other processes of this user.
 func (n *namespace) path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), n.file.Fd()) }
 
-// do runs f inside the namespace. A socket that f opens stays inside the namespace, wherever it is
-// used later. So does a process that f starts.
+// A socket that f opens, or a process that it starts, stays inside the namespace.
 func (n *namespace) do(f func() error) error {
 	return onThread(func() error {
 		if err := unix.Setns(int(n.file.Fd()), unix.CLONE_NEWNET); err != nil {
@@ -60,7 +59,6 @@ func (n *namespace) do(f func() error) error {
 	})
 }
 
-// run runs a program inside the namespace, with this input.
 func (n *namespace) run(input, name string, args ...string) error {
 	return n.do(func() error {
 		cmd := exec.Command(name, args...) //nolint:noctx // it takes milliseconds, and half done would be worse
@@ -74,8 +72,7 @@ func (n *namespace) run(input, name string, args ...string) error {
 	})
 }
 
-// ip, bridge and nft each run several commands of the program with that name. They stop at the
-// first failure.
+// Each of ip, bridge and nft stops at the first failure.
 func (n *namespace) ip(lines []string) error { return n.batch("ip", "-batch", lines) }
 
 func (n *namespace) bridge(lines []string) error { return n.batch("bridge", "-batch", lines) }
@@ -89,7 +86,7 @@ func (n *namespace) batch(name, flag string, lines []string) error {
 	return n.run(strings.Join(lines, "\n")+"\n", name, flag, "-")
 }
 
-// set writes values in /proc/sys/net of the namespace.
+// The values are in /proc/sys/net of the namespace.
 func (n *namespace) set(values map[string]string) error {
 	return n.do(func() error {
 		for name, value := range values {
@@ -101,9 +98,9 @@ func (n *namespace) set(values map[string]string) error {
 	})
 }
 
-// router are the settings that make a namespace forward packets, on any path.
+// With these settings a namespace forwards packets, on any path.
 var router = map[string]string{"ipv4/ip_forward": "1", "ipv4/conf/all/rp_filter": "0", "ipv4/conf/default/rp_filter": "0"}
 
-// router6 are the same settings for IPv6. They also make a link's own address usable at once,
-// without a search for duplicates: the addresses are unique.
+// A link's own address is usable at once, without a search for duplicates: the addresses are
+// unique.
 var router6 = map[string]string{"ipv6/conf/all/forwarding": "1", "ipv6/conf/all/accept_dad": "0", "ipv6/conf/default/accept_dad": "0"}

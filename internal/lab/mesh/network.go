@@ -20,8 +20,8 @@ type Network struct {
 	ends []func() // the cleanup, run from last to first
 }
 
-// New makes the network with these locations. Without arguments, it has the default Locations. Pods
-// reach pods on other nodes only after StartKilo. The first node of a location is <location>-1.
+// New makes the network with these locations, or else with Locations. Pods reach pods on other
+// nodes only after StartKilo. The first node of a location is <location>-1.
 func New(locations ...Location) (*Network, error) { return newNetwork(&Network{}, locations) }
 
 // NewIPv6 makes a network with only IPv6 addresses for pods.
@@ -77,7 +77,7 @@ func (n *Network) build(locations []Location) (err error) {
 	return nil
 }
 
-// namespace makes a namespace that ends with the network.
+// It ends with the network.
 func (n *Network) namespace() (*namespace, error) {
 	s, err := newNamespace()
 	if err == nil {
@@ -86,7 +86,6 @@ func (n *Network) namespace() (*namespace, error) {
 	return s, err
 }
 
-// add makes a node with its pod, and connects the node to the wire.
 func (n *Network) add(node *Node, bridge string) (err error) {
 	if node.host, err = n.namespace(); err != nil {
 		return err
@@ -138,8 +137,7 @@ func (n *Network) add(node *Node, bridge string) (err error) {
 	})
 }
 
-// acquaint gives a node the VXLAN addresses of its siblings, and the tunnel addresses of all other
-// nodes.
+// A node needs the VXLAN addresses of its siblings, and the tunnel addresses of all other nodes.
 func (n *Network) acquaint(node *Node) error {
 	var ip, bridge []string
 	for _, other := range n.nodes {

@@ -22,8 +22,7 @@ var Locations = []Location{{"west", 3}, {"east", 3}, {"cloud", 2}}
 // Node is a node together with its pod.
 type Node struct {
 	Name, Location string
-	// ScrapeAddress is the address at which Prometheus scrapes the node's pod. It is empty if the
-	// pod is not scraped.
+	// ScrapeAddress is where Prometheus scrapes the node's pod. Empty if it does not.
 	ScrapeAddress string
 
 	number, location int // counted from 1
@@ -36,7 +35,7 @@ type Node struct {
 // PodIP returns the pod's address.
 func (n *Node) PodIP() netip.Addr { return n.podGateway().Next() }
 
-// podGateway returns the node's own address on the link to its pod.
+// The node's own address on the link to its pod.
 func (n *Node) podGateway() netip.Addr { return n.PodCIDR().Addr().Next() }
 
 // PodCIDR returns the range of the addresses of the node's pods.
@@ -44,8 +43,7 @@ func (n *Node) PodCIDR() netip.Prefix {
 	return n.prefix(fmt.Sprintf("10.42.%d.0/24", n.number), fmt.Sprintf("fd42:0:0:%x::/64", n.number))
 }
 
-// prefix returns ipv4 or ipv6, depending on the address family of the pods. The network below is
-// IPv4 in both cases.
+// Only the pods may have IPv6. The network below is always IPv4.
 func (n *Node) prefix(ipv4, ipv6 string) netip.Prefix {
 	if n.ipv6 {
 		return netip.MustParsePrefix(ipv6)
@@ -58,25 +56,23 @@ func (n *Node) HostIP() netip.Addr {
 	return netip.AddrFrom4([4]byte{10, byte(n.location), 0, byte(n.number)})
 }
 
-// gateway returns the wire's address in the node's location.
+// The wire's address in the node's location.
 func (n *Node) gateway() string { return fmt.Sprintf("10.%d.0.254", n.location) }
 
-// port returns the name of the node's port on the wire.
 func (n *Node) port() string { return fmt.Sprintf("port%d", n.number) }
 
-// overlay returns the node's address in the VXLAN of its location.
+// The node's address in the VXLAN of its location.
 func (n *Node) overlay() netip.Prefix {
 	return n.prefix(fmt.Sprintf("10.100.%d.%d/24", n.location, n.number), fmt.Sprintf("fd64:0:0:%x::%x/64", n.location, n.number))
 }
 
-// between returns the tunnel address that the leader of the node's location has.
+// The tunnel address of the location's leader.
 func (n *Node) between() netip.Prefix {
 	return n.prefix(n.wireGuardIP()+"/16", fmt.Sprintf("fd04::%x/64", n.location))
 }
 
-// address returns the ip(8) command that adds an address of the pods' family. nodad makes an IPv6
-// address usable at once. Without it the kernel first searches for a duplicate, even with
-// accept_dad 0.
+// nodad makes an IPv6 address usable at once. Without it the kernel first searches for a duplicate,
+// even with accept_dad 0.
 func (n *Node) address(of netip.Prefix, device string) string {
 	if n.ipv6 {
 		return fmt.Sprintf("addr replace %s dev %s nodad", of, device)
@@ -84,7 +80,6 @@ func (n *Node) address(of netip.Prefix, device string) string {
 	return fmt.Sprintf("addr replace %s dev %s", of, device)
 }
 
-// mac returns the MAC address of the node's VXLAN device or of its tunnel device.
 func (n *Node) mac(device string) string {
 	if device == tunnel {
 		return fmt.Sprintf("02:51:82:00:00:%02x", n.number)
@@ -92,7 +87,7 @@ func (n *Node) mac(device string) string {
 	return fmt.Sprintf("02:84:72:00:00:%02x", n.number)
 }
 
-// These are the names of a node's devices, and the UDP ports that they use on the wire.
+// A node's devices, and the UDP ports that they use on the wire.
 const (
 	vxlan      = "vxlan0"
 	vxlanPort  = 8472
@@ -102,7 +97,7 @@ const (
 	tunnelMTU = 1420
 )
 
-// spec returns the lab's NodeSpec for the node. The simulated Kilo adds Kilo's annotations later.
+// The simulated Kilo adds Kilo's annotations later.
 func (n *Node) spec() lab.NodeSpec {
 	return lab.NodeSpec{Name: n.Name, Labels: map[string]string{corev1.LabelTopologyRegion: n.Location}}
 }

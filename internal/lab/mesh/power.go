@@ -2,8 +2,7 @@ package mesh
 
 import "fmt"
 
-// Cut disconnects the node from the wire, like a loss of power: it sends nothing, and packets to it
-// are lost. Its processes continue.
+// Cut disconnects the node from the wire, like a loss of power. Its processes continue.
 func (n *Network) Cut(node string) error { return n.wired(node, "down") }
 
 // Join reconnects the node to the wire.

@@ -2,13 +2,11 @@ package mesh
 
 import "fmt"
 
-// wireGuardIP returns the mesh address that Kilo gives to the current leader of the node's
-// location. It is always an IPv4 address.
+// The mesh address that Kilo gives to the leader of the node's location. It is always IPv4.
 func (n *Node) wireGuardIP() string { return fmt.Sprintf("10.4.0.%d", n.location) }
 
-// routes returns the routes that a node's agent sets. Pods of the same location are reached through
-// the VXLAN. Other locations are reached through the tunnel if the node leads, and otherwise
-// through the VXLAN to the leader.
+// Pods of the same location are reached through the VXLAN. Other locations are reached through the
+// tunnel if the node leads, and otherwise through the VXLAN to the leader.
 func (n *Network) routes(node *Node, ready map[string]bool, leads map[string]string) []string {
 	var lines []string
 	leading := leads[node.Location] == node.Name

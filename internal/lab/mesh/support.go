@@ -9,8 +9,7 @@ import (
 	"drydock.dev/drydock/internal/lab/missing"
 )
 
-// Supported returns an error that names what this machine lacks for a mesh. It returns nil if
-// nothing is missing.
+// Supported returns an error that names what this machine lacks for a mesh.
 func Supported() error {
 	var missing []string
 	for program, pkg := range map[string]string{"ip": "iproute2", "bridge": "iproute2", "nft": "nftables", "nsenter": "util-linux"} {
@@ -35,8 +34,8 @@ func Supported() error {
 	return nil
 }
 
-// Need ends a test if this machine does not support a mesh. The test is skipped. If DRYDOCK_NO_SKIP
-// is set, it fails.
+// Need skips a test if this machine does not support a mesh. If DRYDOCK_NO_SKIP is set, the test
+// fails.
 func Need(t testing.TB) {
 	t.Helper()
 	missing.Need(t, "A MESH", Supported())

@@ -13,19 +13,16 @@ import (
 	"time"
 )
 
-// EchoPort is the port of the echo service in every pod, which returns what it receives, over TCP
-// and UDP.
+// EchoPort is the port in every pod that returns what it receives, over TCP and UDP.
 const EchoPort = 7007
 
-// patience bounds one round trip of a packet. It is a thousand times what a round trip takes, but a
-// busy machine may take even longer. So a packet that must arrive is sent again, or has
-// patienceInAll.
+// patience is a thousand times what a round trip takes, but a busy machine may take even longer. So
+// a packet that must arrive is sent again, or has patienceInAll.
 const (
 	patience      = time.Second
 	patienceInAll = time.Minute
 )
 
-// echo makes the node's pod return what it receives on EchoPort.
 func (n *Network) echo(node *Node) error {
 	at := netip.AddrPortFrom(node.PodIP(), EchoPort).String()
 	var stream net.Listener
@@ -93,7 +90,7 @@ func (n *Network) dial(ctx context.Context, from, protocol, to string, timeout t
 }
 
 // Send checks the path from one node's pod to another's and back, with new flows over TCP and UDP.
-// The packets are almost as large as the path allows. Send returns nil if they come back.
+// The packets are almost as large as the path allows.
 func (n *Network) Send(ctx context.Context, from, to string) error {
 	at := netip.AddrPortFrom(n.Node(to).PodIP(), EchoPort).String()
 	for _, protocol := range []string{"tcp", "udp"} {
@@ -110,7 +107,7 @@ func (n *Network) Send(ctx context.Context, from, to string) error {
 	return nil
 }
 
-// Exchange sends data on a connection to a pod's EchoPort, and waits until the data comes back.
+// Exchange sends data on a connection to a pod's EchoPort, and waits until it comes back.
 func Exchange(c net.Conn) error { return exchange(c, patienceInAll) }
 
 func exchange(c net.Conn, timeout time.Duration) error {
@@ -132,9 +129,9 @@ func exchange(c net.Conn, timeout time.Duration) error {
 	return nil
 }
 
-// Flows waits until new flows pass from one node's pod to another's. It returns the time of the
-// first flow that passed. Three flows in a row must pass. During a fault that lets old flows pass,
-// a single new flow may pass by chance, because it has the outer ports of an old one.
+// Flows waits until three new flows in a row pass from one node's pod to another's, and returns the
+// time of the first. During a fault that lets old flows pass, a single new flow may pass by chance,
+// because it has the outer ports of an old one.
 func (n *Network) Flows(ctx context.Context, from, to string) (time.Time, error) {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -223,7 +220,7 @@ func (n *Network) ping(from, to string) error {
 	}
 }
 
-// checksum returns the Internet checksum of data, which must have an even number of bytes.
+// The data must have an even number of bytes.
 func checksum(data []byte) uint16 {
 	var sum uint32
 	for i := 0; i < len(data); i += 2 {

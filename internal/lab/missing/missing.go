@@ -6,9 +6,8 @@ import (
 	"testing"
 )
 
-// Need ends a test if err is not nil: err names what this machine lacks. On a developer's machine,
-// the test is skipped. If DRYDOCK_NO_SKIP is set, the test fails, because nothing should be missing
-// there, and a skipped test would go unnoticed.
+// Need ends a test if err is not nil: err names what this machine lacks. The test is skipped. If
+// DRYDOCK_NO_SKIP is set, it fails, because a skipped test would go unnoticed there.
 func Need(t testing.TB, what string, err error) {
 	t.Helper()
 	switch {

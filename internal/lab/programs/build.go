@@ -14,10 +14,9 @@ import (
 	"time"
 )
 
-// Build makes sure that the named programs are in the cache, and returns their paths by name. One
-// go command for each module builds the missing programs. So a package that several programs share
-// is compiled only once, and one program is linked while the next is compiled. Build writes its
-// progress to out, and nothing if no program is missing.
+// Build makes sure that the named programs are in the cache, and returns their paths by name. It
+// runs one go command for each module, so a package that several programs share is compiled only
+// once. It writes its progress to out if a program is missing.
 func Build(ctx context.Context, out io.Writer, names ...string) (map[string]string, error) {
 	paths, missing, err := lookUp(ctx, out, names)
 	if err != nil {
@@ -32,8 +31,8 @@ func Build(ctx context.Context, out io.Writer, names ...string) (map[string]stri
 	return paths, nil
 }
 
-// Fetch downloads the source of those named programs that are not in the cache. Build does that,
-// too. Fetch is for callers that compile something else first.
+// Fetch downloads the source of the missing programs. Build does that, too; Fetch is for callers
+// that compile something else first.
 func Fetch(ctx context.Context, names ...string) error {
 	_, missing, err := lookUp(ctx, io.Discard, names)
 	if err != nil {
@@ -52,8 +51,7 @@ func Fetch(ctx context.Context, names ...string) error {
 	return nil
 }
 
-// lookUp returns the path of each program, whether it exists yet or not, and the programs that are
-// missing.
+// A path does not mean that the program exists yet.
 func lookUp(ctx context.Context, out io.Writer, names []string) (paths map[string]string, missing []target, err error) {
 	paths = map[string]string{}
 	for _, name := range names {
@@ -119,8 +117,7 @@ func compileAll(ctx context.Context, p *progress, missing []target) error {
 	return nil
 }
 
-// lockAll takes the locks of all missing programs. It takes them always in the same order, so that
-// two processes never wait for each other.
+// Always in the same order, so that two processes never wait for each other.
 func lockAll(ctx context.Context, out io.Writer, missing []target) (unlock func(), err error) {
 	sorted := slices.SortedFunc(slices.Values(missing), func(a, b target) int { return strings.Compare(a.folder, b.folder) })
 	var unlocks []func()
@@ -146,7 +143,6 @@ func lockAll(ctx context.Context, out io.Writer, missing []target) (unlock func(
 	return unlock, nil
 }
 
-// title names the programs for a message.
 func title(ts []target) string {
 	if len(ts) == 1 {
 		return ts[0].name + " " + ts[0].version
@@ -158,8 +154,8 @@ func title(ts []target) string {
 	return fmt.Sprintf("%d programs (%s)", len(ts), strings.Join(names, ", "))
 }
 
-// lock takes the file's lock. It calls waits once if another process has the lock. It polls,
-// because ctx cannot end a blocking flock.
+// waits is called once if another process has the lock. It polls, because ctx cannot end a blocking
+// flock.
 func lock(ctx context.Context, path string, waits func()) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {

@@ -17,15 +17,15 @@ import (
 	"syscall"
 )
 
-// noDebugInfo makes the compiler write no debug information, because the linker would drop it.
+// The linker would drop the debug information.
 const noDebugInfo = "-gcflags=all=-dwarf=false"
 
-// noGC makes a compiler collect garbage only above 1 GiB, which saves a sixth of its time. GOGC=400
-// would be slower than the default: without GOGC, a compiler first collects at 128 MiB, and with
-// any value of GOGC already earlier.
+// A compiler collects garbage only above 1 GiB, which saves a sixth of its time. GOGC=400 would be
+// slower than the default: without GOGC, a compiler first collects at 128 MiB, and with any value
+// of GOGC already earlier.
 var noGC = []string{"GOGC=off", "GOMEMLIMIT=1GiB"}
 
-// group is what one go command builds: programs of one module that have the same build tags.
+// One go command builds the programs of one module that have the same build tags.
 type group struct {
 	dir, tags string
 	targets   []target
@@ -35,8 +35,7 @@ type group struct {
 	end      float64            // the position of the last package
 }
 
-// sourcePackage is a package to compile. The size of its source is the measure of the work that it
-// causes.
+// The size of the source is the measure of the work.
 type sourcePackage struct {
 	path string
 	dir  string
@@ -65,14 +64,14 @@ func (g *group) flags() []string {
 	return flags
 }
 
-// GoEnv returns the environment for a go command in a folder below tools/. It replaces the user's
-// GOFLAGS and workspace, which may not fit that module. If the folder's go.mod requires a later Go
-// than the one on the PATH, as karpenter's does, the go command downloads that Go.
+// GoEnv returns the environment for a go command in a folder below tools/. The user's GOFLAGS and
+// workspace may not fit that module. If its go.mod requires a later Go, as karpenter's does, the go
+// command downloads that Go.
 func GoEnv(flags string) []string {
 	return append(os.Environ(), "GOFLAGS="+flags, "GOWORK=off", "GOTOOLCHAIN=auto")
 }
 
-// list reads the packages of the programs. It also downloads their modules.
+// Listing also downloads the modules.
 func (g *group) list(ctx context.Context) error {
 	args := append([]string{"list", "-deps", "-json=ImportPath,Dir,GoFiles"}, g.flags()...)
 	for _, t := range g.targets {
@@ -102,8 +101,8 @@ func (g *group) list(ctx context.Context) error {
 	}
 }
 
-// compile builds into a separate folder, and renames each program from there. So a program in the
-// cache is always complete.
+// Each program is built in a separate folder and then renamed, so a program in the cache is always
+// complete.
 func (g *group) compile(ctx context.Context, p *progress) error {
 	fresh, err := os.MkdirTemp(filepath.Dir(g.targets[0].folder), ".building-"+g.targets[0].name+"-")
 	if err != nil {
@@ -131,8 +130,7 @@ func (g *group) compile(ctx context.Context, p *progress) error {
 	return nil
 }
 
-// keep moves the built program into a new folder, and then gives the folder the program's name in
-// the cache.
+// The program gets a new folder first, which then gets its name in the cache.
 func (t target) keep(binary string) error {
 	folder := binary + ".folder"
 	if err := os.Mkdir(folder, 0o755); err != nil {
@@ -144,8 +142,8 @@ func (t target) keep(binary string) error {
 	return os.Rename(folder, t.folder)
 }
 
-// run runs the go command in the module's folder. Its output goes to a log, which is kept only if
-// the command fails. Each line is also passed to line.
+// The output goes to a log, which is kept only if the command fails. Each line is also passed to
+// line.
 func (g *group) run(ctx context.Context, args []string, stdout io.Writer, line func(string)) error {
 	logPath := g.targets[0].folder + ".log"
 	log, err := os.Create(logPath)
@@ -184,7 +182,7 @@ func (g *group) run(ctx context.Context, args []string, stdout io.Writer, line f
 	return nil
 }
 
-// explain adds to the error of a failed build what to do next.
+// The explanation says what to do next.
 func explain(err error, logPath string) error {
 	text, readErr := os.ReadFile(logPath)
 	if readErr != nil {
@@ -202,8 +200,7 @@ func explain(err error, logPath string) error {
 
 var majorVersion = regexp.MustCompile(`^v[0-9]+$`)
 
-// binaryName returns the program's name as go build does: if the last element of the path is only a
-// major version, it is not the name.
+// As with go build, a last element that is only a major version is not the name.
 func binaryName(pkg string) string {
 	if name := path.Base(pkg); !majorVersion.MatchString(name) {
 		return name

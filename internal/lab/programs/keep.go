@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 )
 
-// Keep makes sure that the cache has a folder with that name, and returns its path. The folder does
-// not belong to a program. If it is missing, fill makes its content in a new folder, which gets the
-// name when it is complete. Concurrent processes wait for each other.
+// Keep makes sure that the cache has a folder with that name, and returns its path. fill makes the
+// content in a new folder, which gets the name when it is complete. Concurrent processes wait for
+// each other.
 func Keep(ctx context.Context, out io.Writer, name string, fill func(ctx context.Context, dir string) error) (string, error) {
 	path, err := Kept(name)
 	if err != nil {

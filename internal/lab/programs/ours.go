@@ -13,10 +13,9 @@ import (
 
 const building = ".building" // the end of a program's name while go builds it
 
-// Compile builds a program of this checkout with the flags of a release, so that tests measure the
-// program as it is shipped. It builds in a folder of the cache, where go links again only after
-// changes, and copies the program to output. With further flags of go build it is another program,
-// and the cache keeps it under the name of output.
+// Compile builds a program of this checkout with the flags of a release. It links in a folder of
+// the cache, again only after changes, and copies the program to output. With further flags the
+// cache keeps it under the name of output.
 func Compile(ctx context.Context, output, pkg string, further ...string) error {
 	root, err := ModuleRoot()
 	if err != nil {

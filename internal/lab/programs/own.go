@@ -11,16 +11,15 @@ import (
 )
 
 // OwnPrograms is the environment variable that makes Build use the user's own programs in place of
-// programs that are not built yet. They come from the folder KUBEBUILDER_ASSETS, or else from the
-// PATH. The demo sets the variable. Tests run the pinned programs.
+// programs that are not built yet: from the folder KUBEBUILDER_ASSETS, or else from the PATH. The
+// demo sets it. Tests run the pinned programs.
 const OwnPrograms = "DRYDOCK_OWN_PROGRAMS"
 
 var versionArgs = map[string][]string{"kubectl": {"version", "--client"}, "kube-state-metrics": {"version"}}
 
 var anyVersion = regexp.MustCompile(`\bv?([0-9]+\.[0-9]+)\.[0-9]+`)
 
-// ownProgram returns the path of the user's own program if it has the pinned minor version. It
-// returns an empty path if there is none.
+// "" if the user has no such program of the pinned minor version.
 func ownProgram(ctx context.Context, t target) string {
 	if os.Getenv(OwnPrograms) == "" {
 		return ""
@@ -40,8 +39,7 @@ func ownProgram(ctx context.Context, t target) string {
 	return ""
 }
 
-// minorOf returns the minor version that the program reports, for example 1.36. It is empty if the
-// version is unknown.
+// "" if the version is unknown.
 func minorOf(ctx context.Context, path, name string) string {
 	args := versionArgs[name]
 	if args == nil {
@@ -56,7 +54,6 @@ func minorOf(ctx context.Context, path, name string) string {
 	return ""
 }
 
-// minor returns the pinned version without the patch, in the form that the program reports.
 // Prometheus 3.15 is v0.315 as a Go module.
 func (t target) minor() string {
 	parts := strings.Split(strings.TrimPrefix(t.version, "v"), ".")

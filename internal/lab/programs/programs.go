@@ -33,26 +33,24 @@ var Cluster = []string{
 // Check are the names of the programs that test, lint and check the repository.
 var Check = []string{"gotestsum", "golangci-lint", "promtool", "helm", "helm-docs"}
 
-// program defines how one program is built.
 type program struct {
 	tool   string // the folder under tools/ whose go.mod pins it
 	module string // the module whose version the program has
 	pkg    string // the main package, relative to the module
 	ours   bool   // the main package is not in the module: it is in the tool's folder, in a folder with the program's name, and uses packages of the module
 	tags   string
-	// stamp returns the variables that are set at link time, with their values.
+	// The variables that are set at link time.
 	stamp func(version string) map[string]string
 }
 
-// labTags exclude Prometheus' discovery plugins except Kubernetes', because compiling them takes
-// minutes. All programs of tools/lab use these tags, so that one go command can build them.
+// Compiling Prometheus' discovery plugins takes minutes, so all but Kubernetes' are excluded. All
+// programs of tools/lab use these tags, so that one go command can build them.
 const labTags = "remove_all_sd,enable_kubernetes_sd"
 
-// containerdTags exclude snapshotters that no host of the lab uses. The one for btrfs also needs C
-// headers.
+// No host of the lab uses these snapshotters. The one for btrfs also needs C headers.
 const containerdTags = "no_btrfs,no_devmapper,no_zfs"
 
-// detectorTags exclude the exporter of metrics to Google, and the monitor of system metrics.
+// Without the exporter of metrics to Google, and the monitor of system metrics.
 const detectorTags = "disable_stackdriver_exporter,disable_system_stats_monitor"
 
 var all = map[string]program{
@@ -88,8 +86,7 @@ var all = map[string]program{
 	"golangci-lint":           {tool: "golangci-lint", module: "github.com/golangci/golangci-lint/v2", pkg: "cmd/golangci-lint"},
 }
 
-// kubernetesVersion sets the version that the API server reports. Without it, kubectl and Helm
-// cannot parse the version.
+// The API server reports this version. Without it, kubectl and Helm cannot parse the version.
 func kubernetesVersion(version string) map[string]string {
 	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
 	const p = "k8s.io/component-base/version."
@@ -101,8 +98,7 @@ func Names() []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// Path returns where the program is after Build. Path builds nothing, and the file need not exist
-// yet.
+// Path returns where the program is after Build. It need not exist yet.
 func Path(name string) (string, error) {
 	t, err := find(name)
 	if err != nil {
@@ -120,7 +116,6 @@ func Version(name string) (string, error) {
 	return t.version, nil
 }
 
-// target is a program with its paths in this checkout and in the cache.
 type target struct {
 	program
 	name, version string
@@ -197,8 +192,7 @@ func (t target) ldflags() string {
 	return ld
 }
 
-// recipe returns the flags and the environment of the program's build. A hash of them is in the
-// folder's name.
+// A hash of the recipe is in the folder's name.
 func (t target) recipe() string {
 	args := []string{"build", "-trimpath", "-mod=readonly", "-buildvcs=false", "-ldflags=" + t.ldflags(), "-o="}
 	if t.tags != "" {
@@ -207,8 +201,7 @@ func (t target) recipe() string {
 	return strings.Join(append(args, t.pkgPath()), "\n")
 }
 
-// pinned returns the version of a module from the text of a go.mod: the version of its replacement,
-// or else the required version.
+// The version of the replacement in go.mod, or else the required version.
 func pinned(mod, module string) string {
 	required := ""
 	for line := range strings.Lines(mod) {
@@ -236,8 +229,8 @@ func cacheDir() (string, error) {
 	return filepath.Join(dir, "drydock"), nil
 }
 
-// ModuleRoot returns the path of the checkout. It walks up from the working directory, which for a
-// test is its package's folder, to the folder that contains tools/.
+// ModuleRoot returns the path of the checkout: the folder with tools/, up from the working
+// directory.
 func ModuleRoot() (string, error) {
 	start, err := os.Getwd()
 	if err != nil {

@@ -10,12 +10,11 @@ import (
 	"drydock.dev/drydock/internal/cli"
 )
 
-// progress shows how far a long build is, and how long the rest will take. It writes a line every
-// 15 s. On a terminal it rewrites one line every second.
+// A line every 15 s, or on a terminal one line that is rewritten every second.
 //
-// The measure is the size of the source. Go compiles packages in the order of its list, so the
-// position of the latest package shows the progress. Earlier packages that were not compiled were
-// already in Go's cache.
+// Go compiles packages in the order of its list, so the position of the latest package shows the
+// progress. Earlier packages that were not compiled were already in Go's cache. The measure is the
+// size of the source.
 type progress struct {
 	out      io.Writer
 	terminal bool
@@ -41,8 +40,7 @@ func newProgress(out io.Writer, missing []target) *progress {
 	}
 }
 
-// expect adds the packages of a group to the total. A package in several groups is compiled only
-// once.
+// A package in several groups is compiled only once.
 func (p *progress) expect(g *group) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -57,14 +55,13 @@ func (p *progress) expect(g *group) {
 	g.end = p.total
 }
 
-// building sets the folder where the programs of the current group appear.
+// The programs of the current group appear in this folder.
 func (p *progress) building(folder string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.now = folder
 }
 
-// compiled notes that go has started to compile the package.
 func (p *progress) compiled(g *group, path string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -81,8 +78,7 @@ func (p *progress) finished(g *group) {
 	p.done = max(p.done, g.end)
 }
 
-// String returns the progress, for example "41 % compiled, 3 of 9 programs ready, about 2 minutes
-// to go".
+// String returns, for example, "41 % compiled, 3 of 9 programs ready, about 2 minutes to go".
 func (p *progress) String() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

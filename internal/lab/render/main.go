@@ -1,6 +1,6 @@
-// Command render writes the files that are generated from the chart. These are the chart's copy of
-// the rules (Helm reads only files inside the chart), the manifests in deploy, and the page about
-// the chart's values.
+// Command render writes the files that are generated from the chart: its copy of the rules (Helm
+// reads only files inside the chart), the manifests in deploy, and the page about the chart's
+// values.
 package main
 
 import (
@@ -45,8 +45,7 @@ func render(ctx context.Context) error {
 	return writeValuesPage(ctx, filepath.Join(root, "charts", "drydock"))
 }
 
-// deployments returns the chart's values for each generated file in deploy. The key is the file's
-// name.
+// The chart's values for each generated file in deploy.
 func deployments() map[string]map[string]any {
 	return map[string]map[string]any{
 		"drydock.yaml": {},
@@ -69,7 +68,6 @@ func writeManifests(file string, values map[string]any) error {
 	return os.WriteFile(file, []byte(b.String()), 0o644)
 }
 
-// copyRules makes the chart's folder of rules equal to the repository's.
 func copyRules(from, to string) error {
 	if err := os.RemoveAll(to); err != nil {
 		return fmt.Errorf("emptying the chart's rules: %w", err)
@@ -93,7 +91,7 @@ func copyRules(from, to string) error {
 	return nil
 }
 
-// writeValuesPage runs helm-docs to write the chart's README.md.
+// helm-docs writes the chart's README.md.
 func writeValuesPage(ctx context.Context, chart string) error {
 	paths, err := programs.Build(ctx, os.Stderr, "helm-docs")
 	if err != nil {

@@ -34,23 +34,21 @@ type Call struct {
 	Pod    Pod    // the pod that received it
 	Remote string // the caller's address
 
-	// Token is true if the caller sent a bearer token. User is the token's owner, and is empty if
-	// the API server was not asked or does not know the token. RemoteUser is the header
-	// X-Remote-User. Only the proxy sets it, and no caller may send it.
+	// Token is true if the caller sent a bearer token. User is its owner, or empty if unknown.
+	// RemoteUser is the header X-Remote-User, which only the proxy may set.
 	Token            bool
 	User, RemoteUser string
-	// TaskID and TaskType describe the posted task. If the caller sent no ID, the sidecar has
-	// chosen TaskID.
+	// TaskID and TaskType describe the posted task. The sidecar has chosen TaskID if the caller
+	// sent none.
 	TaskID, TaskType string
-	// Known is true if the ID was already on the volume, so that nothing was done.
+	// Known means that the ID was already on the volume, so that nothing was done.
 	Known bool
 
-	// Done describes what the sidecar did. It is empty if the sidecar did nothing.
+	// Done describes what the sidecar did, if anything.
 	Done string
-	// Fault is the name of the injected fault. It is empty if there was none.
+	// Fault is the name of the injected fault, if any.
 	Fault string
-	// Status and Answer are the answer. Status is 0 while the call is running, and NoAnswer if it
-	// ended without an answer.
+	// Status is 0 while the call is running, and NoAnswer if it ended without an answer.
 	Status int
 	Answer string
 }
@@ -77,7 +75,7 @@ func (s *Server) Done(key string) []Call {
 	return slices.DeleteFunc(s.CallsTo(key, Submit), func(c Call) bool { return c.Done == "" })
 }
 
-// AwaitCall returns the first call that matches. If there is none, it waits for one. It checks a
+// AwaitCall returns the first call that matches, and waits for one if there is none. It checks a
 // call when it arrives, when its work is done, and when it is answered.
 func (s *Server) AwaitCall(ctx context.Context, match func(Call) bool) (Call, error) {
 	var found Call
@@ -93,7 +91,6 @@ func (s *Server) AwaitCall(ctx context.Context, match func(Call) bool) (Call, er
 	return found, err
 }
 
-// record appends a call and returns its number.
 func (s *Server) record(c Call) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,7 +100,6 @@ func (s *Server) record(c Call) int {
 	return c.Number
 }
 
-// amend changes a recorded call.
 func (s *Server) amend(number int, change func(*Call)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 )
 
 // Fault is a fault of a sidecar or of its proxy. The sidecar does nothing for the affected call,
-// unless the fault is wrapped in After or its comment says otherwise.
+// unless the fault is in After or its comment says otherwise.
 type Fault struct {
 	name  string
 	after bool
@@ -24,16 +24,16 @@ type Fault struct {
 // String returns the fault's name, as in Call.Fault.
 func (f Fault) String() string { return f.name }
 
-// After makes a fault happen after the work is done. For example the gate opens, but the caller
-// gets no success.
+// After makes a fault happen after the work is done: the gate opens, but the caller gets no
+// success.
 func After(f Fault) Fault {
 	f.name, f.after = "after the work: "+f.name, true
 	return f
 }
 
-// Hang delays the answer until Heal. Then the call is served as if it had just arrived, even if the
-// caller has disconnected. So a caller that gave up does not know whether its call was served. If
-// the sidecar ends first, the call has no effect.
+// Hang delays the answer until Heal. Then the call is served, even if the caller has disconnected,
+// so a caller that gave up does not know whether it was. If the sidecar ends first, the call has no
+// effect.
 func Hang() Fault { return Fault{name: "hang", hang: true} }
 
 // Cut closes the connection without an answer.
@@ -72,8 +72,8 @@ func Forbidden() Fault {
 	return Fault{name: "forbidden", reply: &reply{status: http.StatusForbidden, body: text("Forbidden")}}
 }
 
-// Redirect redirects the caller to another address with 307. A client that follows it repeats the
-// request there, including the token.
+// Redirect redirects the caller with 307. A client that follows it repeats the request there,
+// including the token.
 func Redirect(to string) Fault {
 	return Fault{name: "redirect", end: func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, to, http.StatusTemporaryRedirect)
@@ -101,8 +101,7 @@ func Wedged() Fault { return Fault{name: "wedged", wedged: true} }
 // Late accepts a task, and carries it out later. It is a fault of Submit.
 func Late(by time.Duration) Fault { return Fault{name: "late", late: by} }
 
-// target is what a fault affects: an operation of the pod with this key. An empty key means all
-// pods.
+// An empty key means all pods.
 type target struct {
 	key string
 	op  Op
@@ -114,12 +113,12 @@ type injected struct {
 	healed chan struct{} // closed by Heal
 }
 
-// Inject gives the fault to every call of the operation of the pod until Heal, and also to calls of
-// its successors. An empty key means every pod.
+// Inject gives the fault to every call of the operation until Heal, also to calls of the pod's
+// successors. An empty key means every pod.
 func (s *Server) Inject(key string, op Op, f Fault) { s.InjectNext(key, op, -1, f) }
 
-// InjectNext gives the fault to the next n calls. Faults of one operation are queued. They come
-// before faults of Any, and a pod's faults come before those of all pods.
+// InjectNext gives the fault to the next n calls. Faults are queued. They come before faults of
+// Any, and a pod's faults come before those of all pods.
 func (s *Server) InjectNext(key string, op Op, n int, f Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,8 +126,8 @@ func (s *Server) InjectNext(key string, op Op, n int, f Fault) {
 	s.faults[t] = append(s.faults[t], &injected{f, n, make(chan struct{})})
 }
 
-// Heal ends the faults of these operations of the pod. Without operations, it ends all faults of
-// the pod. An empty key means the faults of every pod. Calls that hang continue.
+// Heal ends the faults of these operations of the pod, or all its faults. An empty key means the
+// faults of every pod. Calls that hang continue.
 func (s *Server) Heal(key string, ops ...Op) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,7 +154,7 @@ func (s *Server) HealAll() {
 	}
 }
 
-// takeFault finds the fault for a call, and the channel that is closed when the fault ends.
+// The channel is closed when the fault ends.
 func (s *Server) takeFault(key string, op Op) (Fault, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

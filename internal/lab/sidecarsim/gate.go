@@ -56,10 +56,10 @@ func (s *Server) Closed() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(s.sidecars)), func(key string) bool { return s.sidecars[key].open })
 }
 
-// Open opens a pod's gate without a call. It is for the beginning of a test.
+// Open opens a pod's gate without a call, for the beginning of a test.
 func (s *Server) Open(key string) error { return s.set(key, true) }
 
-// Restart restarts the sidecar's container: its gate is closed, and its pending work is lost. The
+// Restart restarts the sidecar's container: its gate is closed, its pending work is lost, and the
 // volume stays.
 func (s *Server) Restart(key string) error {
 	s.mu.Lock()
@@ -106,7 +106,7 @@ func (s *Server) Tasks(namespace, seiNode string) []Task {
 	return tasks
 }
 
-// volume returns the tasks on a pod's volume. The caller holds mu.
+// The caller holds mu.
 func (s *Server) volume(p Pod) map[string]Task {
 	key := p.Namespace + "/" + p.SeiNode
 	if s.volumes[key] == nil {

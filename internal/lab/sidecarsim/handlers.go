@@ -37,7 +37,7 @@ func metrics(c *sidecar, _ *http.Request, _ *Call, _ Fault) reply {
 	return reply{http.StatusOK, text(fmt.Sprintf("# TYPE sidecar_ready gauge\nsidecar_ready %d\n", open))}
 }
 
-// submit accepts a task. If the task's ID is already on the volume, it does not run the task again.
+// A task whose ID is already on the volume does not run again.
 func (s *Server) submit(c *sidecar, _ *http.Request, call *Call, f Fault) reply {
 	refuse := func(why string) reply { return reply{http.StatusBadRequest, map[string]string{"error": why}} }
 	var body struct {
@@ -78,7 +78,7 @@ func (s *Server) submit(c *sidecar, _ *http.Request, call *Call, f Fault) reply 
 	return accepted
 }
 
-// later carries out a task after a delay, unless the sidecar's process has ended by then.
+// Unless the sidecar's process has ended by then.
 func (s *Server) later(c *sidecar, task Task, by time.Duration) {
 	process := c.process
 	s.work.Go(func() {

@@ -16,21 +16,18 @@ type Verdict int
 const (
 	// Unknown means that the token has no owner.
 	Unknown Verdict = iota
-	// Denied means that the caller is known but lacks the right.
 	Denied
-	// Allowed means that the caller has the right.
 	Allowed
 )
 
 // Review asks the API server who owns the token, and whether the owner has the right. An error
-// means that the API server could not be asked.
+// means that the API server did not answer.
 type Review func(ctx context.Context, token string, a Access) (user string, v Verdict, err error)
 
-// free are the operations that the proxy allows to every caller.
+// The proxy allows these operations to every caller.
 var free = map[Op]bool{Health: true, Livez: true, Metrics: true}
 
-// authorize checks the caller as the proxy does. If the proxy itself answers the call, it returns
-// that answer and false.
+// If the proxy itself answers the call, the result is that answer and false.
 func (s *Server) authorize(r *http.Request, p Pod, op Op, number int) (reply, bool) {
 	if p.NoProxy || free[op] {
 		return reply{}, true

@@ -7,19 +7,17 @@ import (
 	"time"
 )
 
-// maxBody bounds the body of a request.
 const maxBody = 1 << 20
 
-// reply is a handler's answer.
 type reply struct {
 	status int
 	body   any
 }
 
-// text is the body of an answer that is not JSON.
+// The body of an answer that is not JSON.
 type text string
 
-// handler carries out an operation. The caller holds mu.
+// The caller holds mu.
 type handler func(c *sidecar, r *http.Request, call *Call, f Fault) reply
 
 func (s *Server) routes(c *sidecar) http.Handler {
@@ -43,8 +41,7 @@ func (s *Server) routes(c *sidecar) http.Handler {
 	return mux
 }
 
-// serve handles one call from its arrival to its answer. It records each step before the caller can
-// notice it.
+// Each step is recorded before the caller can notice it.
 func (s *Server) serve(c *sidecar, w http.ResponseWriter, r *http.Request, op Op, h handler) {
 	process, ok := s.enter(c)
 	if !ok {
@@ -99,8 +96,8 @@ func (s *Server) serve(c *sidecar, w http.ResponseWriter, r *http.Request, op Op
 	_, _ = w.Write(body)
 }
 
-// enter registers the call, so that Close waits for it. It returns false if the simulator is
-// closing. process identifies the sidecar's process that received the call.
+// Close waits for a call that has entered. False if the simulator is closing. process identifies
+// the sidecar's process that received the call.
 func (s *Server) enter(c *sidecar) (process int, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,7 +108,7 @@ func (s *Server) enter(c *sidecar) (process int, ok bool) {
 	return c.process, true
 }
 
-// perform carries out the call, unless the sidecar's process has ended in the meantime.
+// Unless the sidecar's process has ended in the meantime.
 func (s *Server) perform(c *sidecar, process int, r *http.Request, op Op, number int, h handler, f Fault) (reply, bool) {
 	if refusal, ok := s.authorize(r, c.pod, op, number); !ok {
 		return refusal, true
@@ -132,8 +129,7 @@ func (s *Server) perform(c *sidecar, process int, r *http.Request, op Op, number
 	return answer, true
 }
 
-// pause waits for d. It returns false if the caller has disconnected or the sidecar has ended in
-// the meantime.
+// False if the caller has disconnected or the sidecar has ended in the meantime.
 func pause(c *sidecar, r *http.Request, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -147,7 +143,7 @@ func pause(c *sidecar, r *http.Request, d time.Duration) bool {
 	}
 }
 
-// recordingWriter notes the status of an answer that a fault writes.
+// It notes the status of an answer that a fault writes.
 type recordingWriter struct {
 	http.ResponseWriter
 	server *Server

@@ -23,12 +23,12 @@ import (
 
 // Options describe the sidecars of one cluster.
 type Options struct {
-	// Port is the port where every sidecar listens, on its own pod's address. It is required.
+	// Port is where every sidecar listens, on its own pod's address. It is required.
 	Port int
-	// Review asks the API server about a caller, as kube-rbac-proxy does. If it is nil, every
-	// caller with a token may do everything.
+	// Review asks the API server about a caller. Nil means that every caller with a token may do
+	// everything.
 	Review Review
-	// Now is the clock for recorded calls. If it is nil, time.Now is used.
+	// Now is the clock for recorded calls. Nil means time.Now.
 	Now func() time.Time
 }
 
@@ -63,7 +63,6 @@ type Server struct {
 	changed  chan struct{} // closed and replaced at every change of these fields
 }
 
-// sidecar is the sidecar of one pod.
 type sidecar struct {
 	pod      Pod
 	http     *http.Server
@@ -98,8 +97,8 @@ func New(o Options) (*Server, error) {
 // Port returns the port where the sidecars listen.
 func (s *Server) Port() int { return s.o.Port }
 
-// Run starts the sidecar of a pod, with its gate closed. If the same pod already runs, it does
-// nothing. If another pod with the same name runs, it first ends that pod's sidecar.
+// Run starts the sidecar of a pod, with its gate closed. It does nothing if the same pod already
+// runs, and first ends the sidecar of another pod with the same name.
 func (s *Server) Run(p Pod) error {
 	s.mu.Lock()
 	before := s.sidecars[p.Key()]
@@ -129,8 +128,8 @@ func (s *Server) Run(p Pod) error {
 	return nil
 }
 
-// End ends the sidecar of a deleted pod, including its pending work. The volume stays. If a pod
-// with that name has another UID, nothing happens.
+// End ends the sidecar of a deleted pod, including its pending work. The volume stays. A pod of
+// that name with another UID stays, too.
 func (s *Server) End(p Pod) {
 	s.mu.Lock()
 	c := s.sidecars[p.Key()]
@@ -145,7 +144,7 @@ func (s *Server) End(p Pod) {
 	c.close()
 }
 
-// close frees the address at once, even if the server has not yet started to serve.
+// The address is free at once, even if the server has not yet started to serve.
 func (c *sidecar) close() {
 	_ = c.listener.Close()
 	_ = c.http.Close()
@@ -165,8 +164,8 @@ func (s *Server) Close() {
 	s.work.Wait()
 }
 
-// On sets a hook for every call to the operation that did something. The hook runs after the work
-// is done and before the answer, so a test can kill the caller there. A nil hook removes it.
+// On sets a hook for every call to the operation that did something. It runs before the answer, so
+// a test can kill the caller there. Nil removes it.
 func (s *Server) On(op Op, hook func(Call)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

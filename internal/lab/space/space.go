@@ -1,5 +1,4 @@
-// Package space makes namespaces for tests in a lab that has only an API server. A test makes the
-// objects in them by hand. Only tests import this package.
+// Package space makes namespaces for tests in a lab that has only an API server.
 package space
 
 import (
@@ -25,8 +24,8 @@ import (
 	"drydock.dev/drydock/internal/lab"
 )
 
-// Space is a namespace whose objects a test makes by hand. No controller acts on them. A space may
-// be made before the test that uses it, so that test sets T.
+// Space is a namespace whose objects a test makes by hand. No controller acts on them. The test
+// that uses a space sets T.
 type Space struct {
 	T    testing.TB
 	Name string
@@ -37,8 +36,8 @@ type Space struct {
 
 var spaces atomic.Int64
 
-// Make makes namespaces in the shared lab, concurrently. resources are the kinds of objects that
-// the spaces use. Make calls fill for each space.
+// Make makes namespaces in the shared lab, concurrently, and calls fill for each. resources are the
+// kinds of objects that they use.
 func Make[W any](t testing.TB, prefix string, many int, resources map[string]schema.GroupVersionResource, fill func(*Space) W) chan W {
 	t.Helper()
 	l := lab.Shared(t)
@@ -76,8 +75,7 @@ func (s *Space) Of(kind string) dynamic.ResourceInterface {
 	return s.client.Resource(s.resources[kind]).Namespace(s.Name)
 }
 
-// Create makes an object. meta is added to its metadata and may be nil. If status is nil, the
-// status is not set.
+// Create makes an object. meta is added to its metadata. A nil status is not set.
 func (s *Space) Create(kind, name string, meta, spec, status map[string]any) *unstructured.Unstructured {
 	metadata := map[string]any{"name": name, "namespace": s.Name}
 	maps.Copy(metadata, meta)

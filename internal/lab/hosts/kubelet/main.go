@@ -19,18 +19,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Config is the content of the configuration file. Package hosts writes it with the same field
-// names.
+// Config is the content of the configuration file, which package hosts writes.
 type Config struct {
-	// Node is the Node that the kubelet registers. The kubelet maintains its conditions.
+	// Node is the Node that the kubelet registers.
 	Node corev1.Node `json:"node"`
-	// Servers are the URLs of the API servers. They are tried in this order.
+	// Servers are the URLs of the API servers, in the order of trying.
 	Servers                   []string
 	CAFile, CertFile, KeyFile string
 	LeaseSeconds              int
-	// Static are the static pods. The key is the name of a pod, the value its command line.
+	// Static are the command lines of the static pods, by name.
 	Static map[string][]string
-	// Dies is the path of a file. If the file exists, the kubelet ends shortly after its start.
+	// Dies is the path of a file. If it exists, the kubelet ends shortly after its start.
 	Dies string
 }
 

@@ -19,7 +19,6 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// node maintains the Node object and its lease.
 type node struct {
 	config  Config
 	servers []kubernetes.Interface // the one that answered last comes first
@@ -27,14 +26,13 @@ type node struct {
 	written
 }
 
-// written is what one renewal has written.
 type written struct {
 	posted bool                  // the status of this boot was written
 	lease  *coordinationv1.Lease // as last written; if nil, it must be read first
 }
 
 // For a kubelet, a hanging API server looks like a slow one. So after stagger it tries the next API
-// server, too. patience bounds one answer. It is almost as long as the node may be silent.
+// server, too. patience bounds one answer, and is almost as long as the node may be silent.
 const (
 	stagger  = time.Second
 	patience = 5 * time.Second
@@ -59,7 +57,7 @@ func newNode(c Config) *node {
 	return n
 }
 
-// keep renews the lease four times within its duration.
+// Four times within the lease's duration.
 func (n *node) keep(ctx context.Context) {
 	tick := time.NewTicker(time.Duration(n.config.LeaseSeconds) * time.Second / 4)
 	defer tick.Stop()
@@ -89,8 +87,8 @@ func (n *node) renew(ctx context.Context) {
 	}
 }
 
-// renewAtAny tries one API server after the other until a renewal succeeds. If two attempts run at
-// the same time, only one of them can write the lease.
+// One API server after the other. If two attempts run at the same time, only one of them can write
+// the lease.
 func (n *node) renewAtAny(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // the other answers are not needed
@@ -160,14 +158,14 @@ func (n *node) renewAt(ctx context.Context, server kubernetes.Interface, before 
 	return did, nil
 }
 
-// says reports whether the node has the expected boot and conditions.
+// The node has the expected boot and conditions.
 func says(is, want corev1.NodeStatus) bool {
 	return is.NodeInfo.BootID == want.NodeInfo.BootID && !slices.ContainsFunc(want.Conditions, func(w corev1.NodeCondition) bool {
 		return !slices.ContainsFunc(is.Conditions, func(c corev1.NodeCondition) bool { return c.Type == w.Type && c.Status == w.Status })
 	})
 }
 
-// conditions returns the conditions of a healthy node, with their transition times.
+// The conditions of a healthy node, with their transition times.
 func conditions(healthy, before []corev1.NodeCondition, now time.Time) []corev1.NodeCondition {
 	var out []corev1.NodeCondition
 	for _, c := range healthy {
@@ -182,8 +180,7 @@ func conditions(healthy, before []corev1.NodeCondition, now time.Time) []corev1.
 	return out
 }
 
-// renewLease renews the lease that was last written, without reading it first, as a real kubelet
-// does.
+// As a real kubelet, without reading the lease first.
 func (n *node) renewLease(
 	ctx context.Context, server kubernetes.Interface, lease *coordinationv1.Lease, uid types.UID, now time.Time,
 ) (_ *coordinationv1.Lease, err error) {

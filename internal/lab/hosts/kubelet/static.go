@@ -10,10 +10,9 @@ import (
 	"time"
 )
 
-// logs is the folder of the static pods' logs.
 const logs = "/var/log/pods"
 
-// keep runs a static pod until the context ends, and restarts it whenever it ends.
+// Until the context ends. A pod that ends is restarted.
 func keep(ctx context.Context, name string, command []string) {
 	for ctx.Err() == nil {
 		if err := once(ctx, name, command); err != nil && ctx.Err() == nil {
