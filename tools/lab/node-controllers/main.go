@@ -1,7 +1,6 @@
-// Command node-controllers runs two controllers of kube-controller-manager, and none of its others:
-// the one that finds a node lost whose lease is not renewed, and the one that evicts pods by a
-// node's taints. They are Kubernetes' own, with the manager's defaults. Where no other is needed,
-// as in the demo, compiling these takes a fraction of the time.
+// Command node-controllers runs two controllers of kube-controller-manager, with the manager's
+// defaults: the one that finds nodes lost, and the one that evicts pods by a node's taints.
+// Compiling these takes a fraction of the time.
 package main
 
 import (
