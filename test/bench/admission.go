@@ -23,11 +23,9 @@ import (
 	"drydock.dev/drydock/internal/lab"
 )
 
-// requestsARound is the number of requests of each kind in one round.
 const requestsARound = 60
 
-// measureAdmission sends requests without a webhook, with a trivial webhook, and with Drydock's
-// webhook, in turn.
+// Without a webhook, with a trivial webhook, and with Drydock's webhook, in turn.
 func (y *yard) measureAdmission() error {
 	trivial, err := y.trivialWebhook()
 	if err != nil {
@@ -88,7 +86,7 @@ const (
 	trivialHooks = "bench-trivial"
 )
 
-// intercept makes the API server call exactly these webhooks.
+// The API server calls exactly these webhooks.
 func (y *yard) intercept(hooks []any) error {
 	api := y.lab.Client().AdmissionregistrationV1()
 	for _, name := range []string{ourHooks, trivialHooks} {
@@ -111,7 +109,7 @@ func (y *yard) intercept(hooks []any) error {
 	return nil
 }
 
-// withAdmission restarts Drydock with its webhook, and returns the chart's objects for the webhook.
+// The result is the chart's objects for the webhook.
 func (y *yard) withAdmission() (webhook *admissionregistrationv1.ValidatingWebhookConfiguration, policy []any, err error) {
 	if err := y.stopDrydock(); err != nil {
 		return nil, nil, err
@@ -142,8 +140,7 @@ func (y *yard) withAdmission() (webhook *admissionregistrationv1.ValidatingWebho
 	return webhook, []any{binding}, nil
 }
 
-// trivialWebhook starts a webhook that allows everything. The API server calls it for the same
-// requests as Drydock's webhook.
+// The API server calls it for the same requests as Drydock's webhook.
 func (y *yard) trivialWebhook() (*admissionregistrationv1.ValidatingWebhookConfiguration, error) {
 	cert, key, authority, err := certificate(y.dir)
 	if err != nil {
@@ -168,7 +165,6 @@ func (y *yard) trivialWebhook() (*admissionregistrationv1.ValidatingWebhookConfi
 	}, nil
 }
 
-// certificate makes a self-signed certificate.
 func certificate(dir string) (certFile, keyFile string, authority []byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -40,8 +40,7 @@ func send(ctx context.Context, method, url, token string, body []byte) ([]byte, 
 	return answer, err
 }
 
-// alertOf returns an alert about the node, as one of Drydock's rules makes it. It has a kilobyte of
-// other content, as real alerts have.
+// As one of Drydock's rules makes it, with a kilobyte of other content, as real alerts have.
 func alertOf(node string) map[string]any {
 	return map[string]any{
 		"labels": map[string]string{
@@ -58,7 +57,7 @@ func alertOf(node string) map[string]any {
 	}
 }
 
-// post posts alerts to Alertmanager as Prometheus does, many in one request.
+// As Prometheus does, with many alerts in one request.
 func (y *yard) post(alerts []map[string]any, ends time.Time) error {
 	const atOnce = 500
 	for len(alerts) > 0 {
@@ -78,7 +77,6 @@ func (y *yard) post(alerts []map[string]any, ends time.Time) error {
 	return nil
 }
 
-// payload returns Alertmanager's post about these nodes.
 func payload(nodes ...string) []byte {
 	var alerts []any
 	for _, n := range nodes {
@@ -98,8 +96,7 @@ func payload(nodes ...string) []byte {
 	return body
 }
 
-// startWatchdog sends the Watchdog, the alert that always fires, again and again, as Prometheus
-// would.
+// The Watchdog always fires, so it is sent again and again, as Prometheus would.
 func (y *yard) startWatchdog() error {
 	watchdog := func() error {
 		return y.post([]map[string]any{{"labels": map[string]string{"alertname": "Watchdog"}, "startsAt": since.UTC().Format(time.RFC3339Nano)}}, time.Now().Add(4*time.Minute))
@@ -122,7 +119,7 @@ func (y *yard) startWatchdog() error {
 	return nil
 }
 
-// deliver sets whether Alertmanager posts to Drydock.
+// Whether Alertmanager posts to Drydock.
 func (y *yard) deliver(yes bool) error {
 	target := lab.WebhookTarget{}
 	if yes {
@@ -131,11 +128,9 @@ func (y *yard) deliver(yes bool) error {
 	return y.lab.SetWebhook(y.ctx, target)
 }
 
-// metrics returns Drydock's metrics.
 func (y *yard) metrics() (map[string]float64, error) { return scrape(y.ctx, y.drydock.MetricsURL) }
 
-// scrape reads a program's metrics. The key is a series' name and labels, as the program writes
-// them.
+// The key is a series' name and labels, as the program writes them.
 func scrape(ctx context.Context, url string) (map[string]float64, error) {
 	text, err := send(ctx, http.MethodGet, url, "", nil)
 	if err != nil {

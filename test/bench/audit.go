@@ -13,13 +13,12 @@ import (
 	"drydock.dev/drydock/internal/lab"
 )
 
-// drydockUser is Drydock's user name at the API server.
 const drydockUser = "system:serviceaccount:" + lab.Namespace + ":" + lab.Namespace
 
-// audit is the API server's audit log of Drydock's requests. It contains no other client's.
+// The API server's audit log, with only Drydock's requests.
 type audit struct{ file string }
 
-// newAudit writes the audit policy, and returns the API server's flags for it.
+// The result has the API server's flags for the audit policy.
 func newAudit(dir string) (*audit, []string, error) {
 	policy := filepath.Join(dir, "audit-policy.yaml")
 	text := `apiVersion: audit.k8s.io/v1
@@ -36,7 +35,6 @@ rules:
 	return a, []string{"--audit-policy-file=" + policy, "--audit-log-path=" + a.file, "--audit-log-maxsize=4096"}, nil
 }
 
-// call is one request of Drydock that was answered.
 type call struct {
 	Verb      string    `json:"verb"`
 	Began     time.Time `json:"requestReceivedTimestamp"`
@@ -47,7 +45,7 @@ type call struct {
 	ResponseStatus struct{ Code int } `json:"responseStatus"`
 }
 
-// mark returns the current end of the log.
+// The current end of the log.
 func (a *audit) mark() int64 {
 	info, err := os.Stat(a.file)
 	if err != nil {
@@ -56,7 +54,7 @@ func (a *audit) mark() int64 {
 	return info.Size()
 }
 
-// since returns the calls that were logged after the mark, and the next mark.
+// The calls that were logged after the mark, and the next mark.
 func (a *audit) since(mark int64) (calls []call, next int64, err error) {
 	f, err := os.Open(a.file)
 	if err != nil {
@@ -80,8 +78,7 @@ func (a *audit) since(mark int64) (calls []call, next int64, err error) {
 	}
 }
 
-// kind returns the kind of the call. Events, the leader-election Lease and the LIST of leases are
-// kinds of their own.
+// Events, the leader-election Lease and the LIST of leases are kinds of their own.
 func (c call) kind() string {
 	what := c.Verb + " " + c.ObjectRef.Resource
 	if c.ObjectRef.Subresource != "" {

@@ -22,7 +22,7 @@ import (
 const (
 	backtestPart = "backtest"
 	backtestFile = "backtest.yaml"
-	// backtestMonthNodes is the number of nodes in BenchmarkMonth.
+	// The number of nodes in BenchmarkMonth.
 	backtestMonthNodes = 5000
 )
 
@@ -39,15 +39,14 @@ providers:
   civo: {clusterID: 9c89d8b9-463d-45f2-8928-455eb3f3726a, region: LON1, apiKeyFile: /key}
 `
 
-// spent is the time and memory that a program used.
 type spent struct {
 	cpu, clock time.Duration
 	peak       float64 // the highest resident memory in MB, including mapped blocks
 }
 
-// measureBacktest compares a whole backtest with Prometheus' own backfill of rules by promtool.
-// Both figures include the Prometheus that answers. Both evaluate the same rules at the same
-// interval. In addition, the backtest reads the fleet and decides. No cluster is needed.
+// A whole backtest against Prometheus' own backfill of rules by promtool, with the same rules at
+// the same interval. Both figures include the Prometheus that answers. In addition, the backtest
+// reads the fleet and decides. No cluster is needed.
 func measureBacktest(ctx context.Context, o options, size int, t *table) error {
 	dir, err := os.MkdirTemp("", "drydock-bench-backtest-")
 	if err != nil {
@@ -123,8 +122,8 @@ func measureBacktest(ctx context.Context, o options, size int, t *table) error {
 	return measureDecisions(ctx, o, median(theirs), t)
 }
 
-// measureDecisions runs BenchmarkMonth, which only decides about 30 days of that many nodes,
-// without reading them. So the time for reading and the time for deciding are shown separately.
+// BenchmarkMonth decides about 30 days of that many nodes without reading them, so the time for
+// reading and the time for deciding are shown separately.
 func measureDecisions(ctx context.Context, o options, backfill time.Duration, t *table) error {
 	run := exec.CommandContext(ctx, "test/go", "test", "-run", "xxx", "-bench", "^BenchmarkMonth$", "-benchtime", "1x",
 		"-count", strconv.Itoa(o.rounds), "./internal/backtest") // with the flags of the programs that are compiled already
@@ -174,8 +173,7 @@ func measureDecisions(ctx context.Context, o options, backfill time.Duration, t 
 	return nil
 }
 
-// measureState makes one run write its state an hour before the end, and another run continue from
-// that state.
+// One run writes its state an hour before the end, and another run continues from that state.
 func measureState(ctx context.Context, dir, program, address string, size int, until time.Time, totals backtest.Totals, t *table) error {
 	file := filepath.Join(dir, "state")
 	more := []string{"--prometheus", address, "--state", file}
@@ -204,7 +202,7 @@ func measureState(ctx context.Context, dir, program, address string, size int, u
 	return nil
 }
 
-// copyRules copies the rules, each with the interval that the benchmark measures.
+// Each rule gets the interval that the benchmark measures.
 func copyRules(dir string) error {
 	if err := os.Mkdir(filepath.Join(dir, "rules"), 0o700); err != nil {
 		return err
@@ -222,7 +220,7 @@ func copyRules(dir string) error {
 	return nil
 }
 
-// runBacktest runs the real program. It returns what the program used and found.
+// The results are what the real program used and found.
 func runBacktest(ctx context.Context, dir, program string, until time.Time, more ...string) (out spent, found *backtest.Report, err error) {
 	run := exec.CommandContext(ctx, program, append(more, "--config", filepath.Join(dir, backtestFile),
 		"--rules", filepath.Join(dir, "rules"), "--since", strconv.Itoa(int(until.Sub(backtestFrom).Minutes()))+"m",
@@ -242,8 +240,8 @@ func runBacktest(ctx context.Context, dir, program string, until time.Time, more
 	return spent{run.ProcessState.UserTime() + run.ProcessState.SystemTime(), clock, float64(used.Maxrss) * 1024 / 1e6}, found, nil
 }
 
-// runBackfill evaluates the same rules over the same blocks with promtool. It returns the processor
-// time of promtool and Prometheus together.
+// promtool evaluates the same rules over the same blocks. The result is the processor time of
+// promtool and Prometheus together.
 func runBackfill(ctx context.Context, server *lab.Process, address, dir string, files []string, until time.Time) (time.Duration, error) {
 	built, err := programs.Build(ctx, os.Stdout, "promtool")
 	if err != nil {

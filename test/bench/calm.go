@@ -12,9 +12,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// calm ends all alerts. It returns when Alertmanager has informed Drydock of that, and the Nodes
-// are as before. Only then are the alerts of the next storm new to both: Alertmanager does not post
-// again what it takes for known, and Drydock does not write an alert that is already on the Node.
+// Alertmanager does not post again what it takes for known, and Drydock does not write an alert
+// that is already on the Node. So before the next storm all alerts must have ended, Drydock must
+// know that, and the Nodes must be as before.
 func (y *yard) calm() error {
 	if err := y.deliver(true); err != nil {
 		return err
@@ -29,7 +29,7 @@ func (y *yard) calm() error {
 	return y.cleared()
 }
 
-// cleared waits until no Node has any of Drydock's keys.
+// No Node has any of Drydock's keys.
 func (y *yard) cleared() error {
 	return y.until(5*time.Minute, "the storm to be over", func() (bool, error) {
 		nodes, err := y.lab.Client().CoreV1().Nodes().List(y.ctx, metav1.ListOptions{ResourceVersion: "0"})
@@ -62,7 +62,6 @@ func (y *yard) cleared() error {
 	})
 }
 
-// posted waits until Alertmanager has nothing more to post.
 func (y *yard) posted() error {
 	return y.until(5*time.Minute, "Alertmanager to have made all of its posts", func() (bool, error) {
 		before, err := y.notified()
@@ -75,8 +74,7 @@ func (y *yard) posted() error {
 	})
 }
 
-// withoutTrace returns the patch that removes all of Drydock's keys from a node. It returns nil if
-// the node has none.
+// Nil if the node has none of Drydock's keys.
 func withoutTrace(annotations map[string]string) []byte {
 	off := map[string]any{}
 	for k := range annotations {
@@ -94,7 +92,6 @@ func withoutTrace(annotations map[string]string) []byte {
 	return patch
 }
 
-// notified returns the number of posts that Alertmanager has made.
 func (y *yard) notified() (float64, error) {
 	m, err := scrape(y.ctx, y.amURL+"/metrics")
 	return m[`alertmanager_notification_requests_total{integration="webhook"}`], err

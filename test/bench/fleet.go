@@ -23,36 +23,35 @@ import (
 	"drydock.dev/drydock/internal/lab"
 )
 
-// These constants describe a node as it is in real clusters.
+// A node as it is in real clusters.
 const (
 	imagesPerNode      = 50
 	labelsPerNode      = 20
 	annotationsPerNode = 12
 	nodeBytes          = 12 << 10 // the least size, in JSON
-	// heartbeat is how often a kubelet writes its node's status. Only one node in heartbeatShare
-	// does so here. The lab renews the leases.
+	// How often a kubelet writes its node's status. Only one node in heartbeatShare does so here.
+	// The lab renews the leases.
 	heartbeat      = 10 * time.Second
 	heartbeatShare = 10
-	// workersAtOnce is the number of concurrent requests. With more, this API server only answers
-	// each request later.
+	// The number of concurrent requests. With more, this API server only answers each request
+	// later.
 	workersAtOnce = 16
 )
 
-// fleet has the cluster's nodes. It also does what their kubelets would do and KWOK does not.
+// The nodes, with what their kubelets would do and KWOK does not.
 type fleet struct {
 	client kubernetes.Interface
 	size   int
-	// again defines the retries of adding a node: their number, and the waits in between. Only the
-	// preparation is repeated, never what is measured.
+	// The retries of adding a node. Only the preparation is repeated, never what is measured.
 	again wait.Backoff
-	// bytes is the size of one node in JSON.
+	// The size of one node in JSON.
 	bytes int
 	beats atomic.Int64
 }
 
 func nodeName(i int) string { return fmt.Sprintf("node-%d", i) }
 
-// newFleet creates the nodes, several at the same time.
+// Several nodes at the same time.
 func newFleet(ctx context.Context, config *rest.Config, size int) (*fleet, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -84,19 +83,18 @@ func newFleet(ctx context.Context, config *rest.Config, size int) (*fleet, error
 	return f, nil
 }
 
-// mayPass reports whether the error may be gone at the next attempt: etcd did not answer in time,
-// or the API server is overloaded.
+// The next attempt may succeed: etcd did not answer in time, or the API server is overloaded.
 func mayPass(err error) bool {
 	return apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err)
 }
 
-// add registers a node. It tries again while etcd is too slow.
+// It tries again while etcd is too slow.
 func (f *fleet) add(ctx context.Context, i int) error {
 	return retry.OnError(f.again, mayPass, func() error { return f.register(ctx, i) })
 }
 
-// register does what the node's kubelet does. It also writes on the node as other clients, so that
-// its managed fields are like real ones. If the node already exists, it stays.
+// The node is also written by other clients, so that its managed fields are like real ones. A node
+// that exists already stays.
 func (f *fleet) register(ctx context.Context, i int) error {
 	nodes := f.client.CoreV1().Nodes()
 	n := heavyNode(i)
@@ -160,7 +158,7 @@ func heavyNode(i int) *corev1.Node {
 
 var since = time.Now().Add(-time.Hour).Truncate(time.Second)
 
-// await waits until every node has lost its first taint and has a lease, however long etcd takes.
+// Until every node has lost its first taint and has a lease, however long etcd takes.
 func (f *fleet) await(ctx context.Context) error {
 	left, passing := f.size, error(nil)
 	err := wait.PollUntilContextTimeout(ctx, f.again.Duration, 5*time.Minute, true, func(ctx context.Context) (bool, error) {
@@ -177,8 +175,7 @@ func (f *fleet) await(ctx context.Context) error {
 	return nil
 }
 
-// unfinished counts the leases that are missing, and the taints of new nodes that are not removed
-// yet.
+// Missing leases, and taints of new nodes that are not removed yet.
 func (f *fleet) unfinished(ctx context.Context) (int, error) {
 	leases, err := f.client.CoordinationV1().Leases(corev1.NamespaceNodeLease).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
@@ -195,8 +192,7 @@ func (f *fleet) unfinished(ctx context.Context) (int, error) {
 	return left, nil
 }
 
-// beat writes the status of one node in ten every 10 s, evenly distributed over that time, until
-// ctx ends.
+// One node in ten every 10 s, evenly distributed over that time, until ctx ends.
 func (f *fleet) beat(ctx context.Context) {
 	beating := max(f.size/heartbeatShare, 1)
 	ticker := time.NewTicker(heartbeat / time.Duration(beating))
@@ -230,8 +226,8 @@ func (f *fleet) beat(ctx context.Context) {
 	}
 }
 
-// patch is the plain PATCH that other figures are compared with: it sets one annotation on one
-// node, and reads the answer without decoding it.
+// The plain PATCH that other figures are compared with: one annotation on one node, without
+// decoding the answer.
 func (f *fleet) patch(ctx context.Context, node, key string, value any) error {
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{key: value}}})
 	if err != nil {
@@ -240,8 +236,7 @@ func (f *fleet) patch(ctx context.Context, node, key string, value any) error {
 	return f.client.CoreV1().RESTClient().Patch(types.MergePatchType).Resource("nodes").Name(node).Body(body).Do(ctx).Error()
 }
 
-// everywhere calls do for the first n nodes, with this many workers. It returns the duration of
-// each call and of all together.
+// The results are the duration of each call and of all together.
 func (f *fleet) everywhere(ctx context.Context, n, workers int, do func(ctx context.Context, node string) error) (each []time.Duration, all time.Duration, err error) {
 	each = make([]time.Duration, n)
 	g, gctx := errgroup.WithContext(ctx)

@@ -16,17 +16,15 @@ import (
 	"syscall"
 )
 
-// options are the flags.
 type options struct {
 	sizes  []int
 	rounds int
 	quick  bool
 	only   string
-	// hours is how many hours of the past a backtest reads.
+	// How many hours of the past a backtest reads.
 	hours int
 	out   string
-	// profiles is a folder for CPU and heap profiles of Drydock. If it is empty, no profile is
-	// taken.
+	// A folder for CPU and heap profiles of Drydock. Empty means no profiles.
 	profiles string
 }
 

@@ -9,11 +9,11 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// atOnce is how long a page may take to answer a key and still feel immediate.
+// A page that answers a key within this time feels immediate.
 const atOnce = 100 * time.Millisecond
 
-// measurePage opens the page of `kubectl drydock ui` in Chromium. It measures how long the page
-// takes to show all nodes, how late it shows a change, and how long it takes to answer a key.
+// How long the page of `kubectl drydock ui` takes to show all nodes, how late it shows a change,
+// and how long it takes to answer a key.
 func (y *yard) measurePage() error {
 	if err := browser.Supported(); err != nil {
 		y.table.add(row{what: "page", nodes: y.fleet.size, measured: "not measured: " + err.Error(), reference: "-", ratio: "-", target: "-"})
@@ -78,7 +78,7 @@ func (y *yard) measurePage() error {
 	return y.measureKeys(tab)
 }
 
-// emptyPaint measures the first paint of the page that says that there is no such page.
+// The first paint of a page that does not exist.
 func (y *yard) emptyPaint(tab *browser.Tab, origin string) (time.Duration, error) {
 	var paints []time.Duration
 	for range y.rounds {
@@ -97,8 +97,8 @@ func (y *yard) emptyPaint(tab *browser.Tab, origin string) (time.Duration, error
 	return median(paints), nil
 }
 
-// measureDelay pauses a node and resumes it. It measures when the node's tile shows each change,
-// and for comparison when the API server answers the change.
+// When a node's tile shows a pause and its end, and for comparison when the API server answers the
+// change.
 func (y *yard) measureDelay(tab *browser.Tab) error {
 	const node = "node-7"
 	var seen, answered []time.Duration
@@ -130,12 +130,10 @@ func (y *yard) measureDelay(tab *browser.Tab) error {
 	return nil
 }
 
-// settled is JavaScript that waits until the page is drawn: the second frame begins when the first
-// one has been drawn.
+// The page is drawn when the second frame begins.
 const settled = `new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r)))`
 
-// answer is JavaScript that does one step in the page. It returns the milliseconds until the result
-// of the step is drawn.
+// The milliseconds until the result of the step is drawn.
 const answer = `(async step => {
 	const drawn = () => ` + settled + `;
 	await drawn();
@@ -145,8 +143,7 @@ const answer = `(async step => {
 	return performance.now() - began;
 })`
 
-// These are the steps that are measured. Each round does all of them, and each begins with the same
-// state of the page.
+// Each round does all of these steps, and each begins with the same state of the page.
 const (
 	idleStep   = `() => {}`
 	filterStep = `() => {
@@ -161,8 +158,7 @@ const (
 	}`
 )
 
-// took is the time that a step took: by the clock, and as processor time. Other load on the machine
-// changes the processor time only little.
+// Other load on the machine changes the processor time only little.
 type took struct {
 	wall time.Duration
 	work browser.Work
@@ -172,7 +168,6 @@ func (t took) String() string {
 	return fmt.Sprintf("%s by the clock; %s of processor time (script %s, style %s, layout %s)", ms(t.wall), ms(t.work.All), ms(t.work.Script), ms(t.work.Style), ms(t.work.Layout))
 }
 
-// stepping does one step and measures it.
 func (y *yard) stepping(tab *browser.Tab, step string) (took, error) {
 	before, err := tab.Work(y.ctx)
 	if err != nil {
@@ -186,7 +181,7 @@ func (y *yard) stepping(tab *browser.Tab, step string) (took, error) {
 	return took{milliseconds(wall), after.Since(before)}, err
 }
 
-// measureKeys measures typing into the filter, and moving between the tiles with the keyboard.
+// Typing into the filter, and moving between the tiles with the keyboard.
 func (y *yard) measureKeys(tab *browser.Tab) error {
 	idle, err := y.slowest(tab, idleStep)
 	if err != nil {
@@ -215,8 +210,7 @@ func (y *yard) measureKeys(tab *browser.Tab) error {
 	return nil
 }
 
-// slowest takes the slowest step of each round, and returns the median of the rounds, for each of
-// the two figures separately.
+// The median of the slowest step of each round, for each of the two figures separately.
 func (y *yard) slowest(tab *browser.Tab, steps ...string) (took, error) {
 	var walls, all, script, style, layout []time.Duration
 	for range y.rounds {

@@ -14,9 +14,9 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// The past of the backtest has some hours of samples at an interval of 30 s. A month of 5,000 nodes
-// would have five thousand million samples. The backtest reads two hours at once, however long the
-// past is. The flag -hours shows whether a longer past needs more memory.
+// Some hours of samples at an interval of 30 s. A month of 5,000 nodes would have five thousand
+// million samples. The backtest reads two hours at once, however long the past is. The flag -hours
+// shows whether a longer past needs more memory.
 const (
 	backtestHours = 3 // the default of the flag -hours
 	backtestStep  = 30 * time.Second
@@ -28,8 +28,8 @@ var (
 	backtestFrom    = backtestSamples.Add(10 * time.Minute)
 )
 
-// writePast writes, with promtool, the samples that Prometheus would have from kube-state-metrics
-// and node-problem-detector. One node in a hundred is not Ready in the second hour of each day.
+// Samples as Prometheus has them from kube-state-metrics and node-problem-detector. One node in a
+// hundred is not Ready in the second hour of each day.
 func writePast(ctx context.Context, dir string, size int, until time.Time) error {
 	built, err := programs.Build(ctx, os.Stdout, "promtool")
 	if err != nil {
@@ -48,7 +48,7 @@ func writePast(ctx context.Context, dir string, size int, until time.Time) error
 	return os.Remove(filepath.Join(dir, "samples"))
 }
 
-// pastSeriesOf is one series of a node, with its values.
+// One series of a node, with its values.
 type pastSeriesOf struct {
 	name  string
 	node  int
@@ -85,7 +85,7 @@ func pastSeries(size int) (all []pastSeriesOf) {
 	return all
 }
 
-// writeHour writes the samples of an hour in the OpenMetrics format.
+// In the OpenMetrics format.
 func writeHour(path string, all []pastSeriesOf, begin time.Time) (err error) {
 	file, err := os.Create(path)
 	if err != nil {
@@ -102,7 +102,7 @@ func writeHour(path string, all []pastSeriesOf, begin time.Time) (err error) {
 	return errors.Join(out.Flush(), file.Close())
 }
 
-// servePast runs Prometheus with the blocks that writePast wrote.
+// Prometheus with the blocks that writePast wrote.
 func servePast(ctx context.Context, dir string) (*lab.Process, string, error) {
 	built, err := programs.Build(ctx, os.Stdout, "prometheus")
 	if err != nil {

@@ -8,11 +8,9 @@ import (
 	"time"
 )
 
-// tick is the kernel's unit for a process's time (USER_HZ). It is 1/100 s on every platform of
-// Linux.
+// The kernel's unit for a process's time (USER_HZ), 1/100 s on every platform of Linux.
 const tick = time.Second / 100
 
-// cpuOf returns the processor time that a process has used so far.
 func cpuOf(pid int) (time.Duration, error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -35,8 +33,7 @@ func cpuOf(pid int) (time.Duration, error) {
 	return sum, nil
 }
 
-// memoryOf returns the memory of a process in MB (a million bytes). peak is the highest resident
-// memory so far.
+// In MB (a million bytes). peak is the highest resident memory so far.
 func memoryOf(pid int) (resident, anonymous, peak float64, err error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// profile writes profiles of what Drydock has allocated and holds after a part.
+// What Drydock has allocated and holds after a part.
 func (y *yard) profile(part string) error {
 	if y.profiles == "" {
 		return nil
@@ -21,8 +21,7 @@ func (y *yard) profile(part string) error {
 	return nil
 }
 
-// profileWhile takes a CPU profile of Drydock during what follows. Only one CPU profile can run at
-// a time, so it first waits for the previous one.
+// Only one CPU profile can run at a time, so it first waits for the previous one.
 func (y *yard) profileWhile(part string, seconds int) {
 	if y.profiles == "" {
 		return

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// measureStart measures a restart of Drydock, and for comparison a plain LIST of the Nodes.
+// A restart of Drydock, and for comparison a plain LIST of the Nodes.
 func (y *yard) measureStart() error {
 	config := rest.CopyConfig(y.lab.AdminConfig())
 	config.ContentType, config.AcceptContentTypes = "application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf"
@@ -51,11 +51,11 @@ func (y *yard) measureStart() error {
 	return nil
 }
 
-// leadYoung is how long after a change of leader Drydock still reads the ledger for writes of the
-// earlier leader.
+// This long after a change of leader, Drydock still reads the ledger for writes of the earlier
+// leader.
 const leadYoung = 2 * time.Minute
 
-// measureIdle measures a minute with nothing but heartbeats.
+// A minute with nothing but heartbeats.
 func (y *yard) measureIdle() error {
 	y.sleep(max(0, leadYoung-time.Since(y.led)) + 5*time.Second)
 	y.profileWhile("idle", 55)
@@ -87,14 +87,13 @@ func (y *yard) measureIdle() error {
 	return nil
 }
 
-// usage is the processor time that Drydock used, and for comparison that of a plain watcher of
-// Nodes.
+// The processor time of Drydock, and for comparison that of a plain watcher of Nodes.
 type usage struct {
 	drydock, watcher, over time.Duration
 	beats                  int64
 }
 
-// minute waits for a minute, and returns what Drydock did in it.
+// It waits for a minute, and returns what Drydock did in it.
 func (y *yard) minute() (calls []call, u usage, err error) {
 	pids := []int{y.drydock.PID(), y.watcher.PID()}
 	var before, after [2]time.Duration
@@ -129,7 +128,7 @@ func (y *yard) addCPU(what string, u usage) {
 	})
 }
 
-// counted returns the kinds of calls with their numbers, the most frequent kind first.
+// The most frequent kind is first.
 func counted(kinds map[string]int) string {
 	if len(kinds) == 0 {
 		return "none"
@@ -147,8 +146,7 @@ func counted(kinds map[string]int) string {
 	return strings.Join(out, ", ")
 }
 
-// measurePoll measures polls while Alertmanager has many alerts that do not concern Drydock, as in
-// a large company.
+// As in a large company, Alertmanager has many alerts that do not concern Drydock.
 func (y *yard) measurePoll() error {
 	const active = 5000
 	alerts := make([]map[string]any, active)
@@ -177,7 +175,7 @@ func (y *yard) measurePoll() error {
 	return y.post(alerts, time.Now())
 }
 
-// withEnv sets the environment variables that Drydock's pod would have, while start runs.
+// Drydock's pod would have these environment variables.
 func (y *yard) withEnv(start func() error) error {
 	for k, v := range map[string]string{"GOMEMLIMIT": memoryLimit, "DRYDOCK_PPROF": y.pprof} {
 		if err := os.Setenv(k, v); err != nil {

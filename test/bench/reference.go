@@ -33,7 +33,7 @@ const (
 	referenceWatch    = "watch"    // ADDRESS KUBECONFIG: keeps a trimmed cache of Nodes, and does nothing with it
 )
 
-// reference runs one of the references until ctx ends.
+// Until ctx ends.
 func reference(ctx context.Context, kind string, args []string) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {})
@@ -66,7 +66,6 @@ func reference(ctx context.Context, kind string, args []string) error {
 	return nil
 }
 
-// posted is an alert in a post of Alertmanager.
 type posted struct {
 	Status       string            `json:"status"`
 	Labels       map[string]string `json:"labels"`
@@ -76,7 +75,7 @@ type posted struct {
 	GeneratorURL string            `json:"generatorURL"`
 }
 
-// bareGin decodes the same payload as Drydock's receiver, and does nothing else.
+// It decodes the same payload as Drydock's receiver, and does nothing else.
 func bareGin(take func([]posted)) http.Handler {
 	gin.SetMode(gin.ReleaseMode)
 	e := gin.New()
@@ -95,8 +94,8 @@ func bareGin(take func([]posted)) http.Handler {
 	return e
 }
 
-// bareWriter writes each firing alert to its Node, with as many concurrent writes as Drydock. It
-// checks nothing.
+// Each firing alert is written to its Node, with as many concurrent writes as in Drydock, but
+// without any check.
 func bareWriter(ctx context.Context, kubeconfig string) (func([]posted), error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
@@ -131,7 +130,6 @@ func bareWriter(ctx context.Context, kubeconfig string) (func([]posted), error) 
 	}, nil
 }
 
-// allow answers as a webhook that allows everything without checks.
 func allow(w http.ResponseWriter, r *http.Request) {
 	var review admissionv1.AdmissionReview
 	if err := json.NewDecoder(r.Body).Decode(&review); err != nil || review.Request == nil {

@@ -13,12 +13,12 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// pauseBetween is the pause between two samples, so that the writes of one seldom disturb the next.
+// The writes of one sample should seldom disturb the next.
 const pauseBetween = 250 * time.Millisecond
 
-// measureLatency posts alerts one at a time, and waits for the call that reboots each node. Before
-// the first repair after a quiet time, Drydock must read the leases again. Before repairs that
-// follow within seconds, it need not.
+// Alerts are posted one at a time, until the call that reboots the node. Before the first repair
+// after a quiet time, Drydock must read the leases again. Before repairs that follow within
+// seconds, it need not.
 func (y *yard) measureLatency() error {
 	var first, later, bare []time.Duration
 	next := y.fleet.size - 1 // not the nodes with heartbeats: those are every tenth from 0 on
@@ -70,13 +70,12 @@ func (y *yard) measureLatency() error {
 	return y.awaitNoRepairs()
 }
 
-// touch changes the node in a way that does not concern Drydock.
+// This change does not concern Drydock.
 func (y *yard) touch(ctx context.Context, node string) error {
 	return y.fleet.patch(ctx, node, "bench.example.com/touched", time.Now().Format(time.RFC3339Nano))
 }
 
-// postUntilCall makes the node's alert active in Alertmanager, posts it, and waits for the
-// provider's reboot. Then it ends the alert, so that the repair ends, too.
+// At the end the alert ends, so that the repair ends, too.
 func (y *yard) postUntilCall(node string) (time.Duration, error) {
 	n, err := y.lab.Client().CoreV1().Nodes().Get(y.ctx, node, metav1.GetOptions{ResourceVersion: "0"})
 	if err != nil {
@@ -101,8 +100,8 @@ func (y *yard) postUntilCall(node string) (time.Duration, error) {
 	return call.At.Sub(began), y.post([]map[string]any{alert}, time.Now())
 }
 
-// firstAsked returns when the provider received its first request after the given time. It looks
-// the machine up before Drydock writes the intent.
+// The provider's first request after the given time. Drydock looks the machine up before it writes
+// the intent.
 func (y *yard) firstAsked(after time.Time) time.Time {
 	for _, c := range y.civo.Calls() {
 		if c.At.After(after) {
@@ -112,7 +111,7 @@ func (y *yard) firstAsked(after time.Time) time.Time {
 	return after
 }
 
-// awaitNoRepairs waits until no repair is on record.
+// Until no repair is on record.
 func (y *yard) awaitNoRepairs() error {
 	return y.until(3*time.Minute, "all repairs to end", func() (bool, error) {
 		m, err := y.metrics()
@@ -125,8 +124,8 @@ func (y *yard) awaitNoRepairs() error {
 	})
 }
 
-// measureRepair counts the API calls of whole repairs: from Alertmanager's own post of the firing
-// alert to its own post of the resolved alert and the end of the repair.
+// The API calls of whole repairs: from Alertmanager's own post of the firing alert to its own post
+// of the resolved alert and the end of the repair.
 func (y *yard) measureRepair() error {
 	if err := y.deliver(true); err != nil {
 		return err

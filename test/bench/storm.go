@@ -13,8 +13,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// measureStorms measures storms: an alert for every node at the same time, posted by Alertmanager
-// itself, in one group for each node.
+// An alert for every node at the same time, posted by Alertmanager itself, in one group for each
+// node.
 func (y *yard) measureStorms() error {
 	size := y.fleet.size
 	if err := y.calm(); err != nil { // an earlier part may have left alerts, and Drydock does not write an alert that is already there
@@ -81,7 +81,6 @@ func (y *yard) measureStorms() error {
 	return nil
 }
 
-// stormed are the figures of one storm.
 type stormed struct {
 	took, leaseGap time.Duration
 	answers        []time.Duration
@@ -128,9 +127,8 @@ func (y *yard) storm() (s stormed, err error) {
 	return s, nil
 }
 
-// written posts an alert for every node to Alertmanager. It returns how long it took until the API
-// server had answered the last write of an alert. It also returns the longest time without a
-// renewal of the leader's Lease.
+// The time until the API server has answered the last write of an alert, and the longest time
+// without a renewal of the leader's Lease.
 func (y *yard) written() (took, leaseGap time.Duration, err error) {
 	mark := y.audit.mark()
 	began := time.Now()
@@ -159,8 +157,8 @@ func (y *yard) written() (took, leaseGap time.Duration, err error) {
 	return ended.Sub(began), leaseGap, err
 }
 
-// bareStorms measures the same storms with a receiver that only writes, as Drydock's own user.
-// Drydock is stopped meanwhile.
+// The same storms with a receiver that only writes, as Drydock's own user. Drydock is stopped
+// meanwhile.
 func (y *yard) bareStorms() (time.Duration, error) {
 	if err := y.stopDrydock(); err != nil {
 		return 0, err
@@ -203,14 +201,14 @@ func (y *yard) bareStorms() (time.Duration, error) {
 	return median(took), y.awaitLead()
 }
 
-// keyOf returns the annotation that has the node's alert.
+// The annotation that has the node's alert.
 func keyOf(node string) string {
 	labels, _ := alertOf(node)["labels"].(map[string]string)
 	return remediations.AlertPrefix + remediations.Fingerprint(labels)
 }
 
-// askMeanwhile sets an annotation that Drydock can only refuse on a node, again and again. It
-// returns how long each request waited for its answer.
+// Drydock can only refuse this annotation. The result is how long each request waited for its
+// answer.
 func (y *yard) askMeanwhile(ctx context.Context) (answers []time.Duration) {
 	node := nodeName(1)
 	for ctx.Err() == nil {
@@ -230,8 +228,7 @@ func (y *yard) askMeanwhile(ctx context.Context) (answers []time.Duration) {
 	return answers
 }
 
-// refused sets the annotation, and watches the node until Drydock has removed it. Polling the node
-// would be additional load.
+// It watches the node until Drydock has removed the annotation. Polling would be additional load.
 func (y *yard) refused(ctx context.Context, node string) error {
 	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute) // a person who requested something waits for the answer this long
 	defer cancel()
@@ -258,7 +255,7 @@ func (y *yard) refused(ctx context.Context, node string) error {
 	return context.DeadlineExceeded
 }
 
-// afterStorm measures what needs a fleet whose nodes all have their alerts.
+// For what needs a fleet whose nodes all have their alerts.
 func (y *yard) afterStorm() error {
 	resident, anonymous, peak, err := memoryOf(y.drydock.PID())
 	if err != nil {

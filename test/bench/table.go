@@ -12,13 +12,12 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// row is one figure, with its reference.
 type row struct {
 	what  string
 	nodes int
 	// measured and reference are texts for people. ratio is the number that the target is about.
 	measured, reference, ratio, target string
-	// verdict is yes or no. It is empty if the figure has no target.
+	// yes or no, or "" if the figure has no target.
 	verdict string
 }
 
@@ -64,7 +63,6 @@ func (t *table) String(o options) string {
 	return b.String()
 }
 
-// machine describes the machine that the benchmark ran on.
 func machine() string {
 	model, memory := "unknown processor", ""
 	for _, line := range lines("/proc/cpuinfo") {
@@ -107,7 +105,7 @@ func lines(file string) []string {
 	return strings.Split(string(data), "\n")
 }
 
-// quantile returns the smallest value that is not below a share q of the values.
+// The smallest value that is not below a share q of the values.
 func quantile[T int | int64 | float64 | time.Duration](values []T, q float64) T {
 	if len(values) == 0 {
 		return 0

@@ -9,8 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// measureUnchanged posts all alerts again without a change, as Alertmanager does at
-// repeat_interval.
+// Alertmanager does this at repeat_interval.
 func (y *yard) measureUnchanged() error {
 	y.profileWhile("unchanged", 5)
 	for _, perPost := range []int{1, 64} {
@@ -59,8 +58,7 @@ func (y *yard) measureUnchanged() error {
 	return nil
 }
 
-// postAll posts for about a second over 16 connections. It returns how many alerts per second were
-// accepted.
+// For about a second over 16 connections. The result is how many alerts per second were accepted.
 func (y *yard) postAll(url string, posts [][]byte, perPost int) (float64, error) {
 	const lasts = time.Second
 	began := time.Now()

@@ -14,8 +14,7 @@ import (
 	"drydock.dev/drydock/internal/lab"
 )
 
-// yard is the environment of the benchmark: a fleet with Drydock, and everything that is measured
-// for comparison.
+// A fleet with Drydock, and everything that is measured for comparison.
 type yard struct {
 	options
 	ctx   context.Context
@@ -24,7 +23,7 @@ type yard struct {
 	fleet *fleet
 	audit *audit
 	civo  *lab.Civo
-	// tokenFile is the file with the token that posts to Drydock send.
+	// The token that posts to Drydock send.
 	tokenFile string
 	token     string
 	drydock   *lab.Drydock
@@ -36,12 +35,12 @@ type yard struct {
 	watcher   *lab.Process
 	gin       *lab.Process
 	ginURL    string
-	// asked are the times from the post of an alert until the provider's first request.
+	// The times from the post of an alert until the provider's first request.
 	asked []time.Duration
 	table *table
 }
 
-// part is one group of measurements. A later part may use the state that an earlier one left.
+// A later part may use the state that an earlier one left.
 type part struct {
 	name string
 	run  func(*yard) error
@@ -66,7 +65,7 @@ func names() (out []string) {
 	return append(out, backtestPart)
 }
 
-// measure takes all figures for a fleet of one size.
+// All figures for a fleet of one size.
 func measure(ctx context.Context, o options, size int, t *table) (err error) {
 	began := time.Now()
 	fmt.Printf("\n%d nodes\n", size)
@@ -175,7 +174,7 @@ func (y *yard) start(size int) (err error) {
 	return y.startDrydock(lab.DrydockOptions{})
 }
 
-// startReference runs this program as one of the references, in a process of its own.
+// In a process of its own.
 func (y *yard) startReference(kind string, args ...string) (*lab.Process, string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -198,11 +197,11 @@ func (y *yard) startReference(kind string, args ...string) (*lab.Process, string
 	return p, "http://" + address, nil
 }
 
-// memoryLimit is the memory limit of Drydock's pod.
+// As in Drydock's pod.
 const memoryLimit = "200MiB"
 
-// config returns a configuration as in production, with two differences: repairs end soon, and the
-// limits allow many repairs at the same time.
+// As in production, with two differences: repairs end soon, and the limits allow many repairs at
+// the same time.
 func (y *yard) config() map[string]any {
 	return map[string]any{
 		"alertmanager":   map[string]any{"pollInterval": "15s", "maxStaleness": "30s"},
@@ -216,7 +215,7 @@ func (y *yard) config() map[string]any {
 	}
 }
 
-// startDrydock starts Drydock and waits until it is ready and leads.
+// It waits until Drydock is ready and leads.
 func (y *yard) startDrydock(o lab.DrydockOptions) error {
 	o.Civo, o.Config = y.civo, y.config()
 	port, err := lab.FreePort()
@@ -240,9 +239,9 @@ func (y *yard) stopDrydock() error {
 	return y.drydock.Stop(ctx)
 }
 
-// left returns a channel that is closed when Drydock has ended by itself. A leader does that if the
-// API server did not renew its Lease in time. In a cluster the pod would be restarted. Here,
-// nothing more is measured.
+// The channel is closed when Drydock has ended by itself. A leader does that if the API server did
+// not renew its Lease in time. In a cluster the pod would be restarted. Here, nothing more is
+// measured.
 func (y *yard) left() <-chan struct{} {
 	if y.drydock == nil || y.stopped {
 		return nil
@@ -250,7 +249,7 @@ func (y *yard) left() <-chan struct{} {
 	return y.drydock.Done()
 }
 
-// awaitLead waits until Drydock leads and has queried Alertmanager.
+// Drydock leads and has queried Alertmanager.
 func (y *yard) awaitLead() error {
 	return y.until(time.Minute, "Drydock to lead and to see the Watchdog", func() (bool, error) {
 		m, err := y.metrics()
@@ -259,7 +258,7 @@ func (y *yard) awaitLead() error {
 	})
 }
 
-// until polls until done returns true. It is for conditions that cannot be watched.
+// It polls, for conditions that cannot be watched.
 func (y *yard) until(within time.Duration, what string, done func() (bool, error)) error {
 	deadline := time.NewTimer(within)
 	defer deadline.Stop()
@@ -282,7 +281,7 @@ func (y *yard) until(within time.Duration, what string, done func() (bool, error
 	}
 }
 
-// sleep pauses to make the figures more exact. With -quick the pause is shorter.
+// A pause makes the figures more exact. With -quick it is shorter.
 func (y *yard) sleep(d time.Duration) {
 	if y.quick {
 		d = min(d, 10*time.Second)

@@ -1,6 +1,6 @@
-// Command cluster runs a Kubernetes cluster with real kubelets on this machine. Drydock is
-// installed from its chart and enforces. The command prints how to reach the cluster and which
-// faults to try. It removes everything when it is interrupted.
+// Command cluster runs a Kubernetes cluster with real kubelets on this machine, with Drydock from
+// its chart. It prints how to reach the cluster and which faults to try. It removes everything when
+// it is interrupted.
 package main
 
 import (
@@ -50,8 +50,8 @@ func run(ctx context.Context) error {
 	return show(ctx, c, machine, began)
 }
 
-// freePort returns a port that is free in both networks, this machine's and the hosts'. The API
-// server has the same port in both, so that one kubeconfig works in both.
+// The port is free in both networks, this machine's and the hosts', so that one kubeconfig works in
+// both.
 func freePort(ctx context.Context, machine *cluster.Machine) (int, error) {
 	listener, err := machine.Listen(ctx, "127.0.0.1:0")
 	if err != nil {

@@ -16,8 +16,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// describe prints what `kubectl describe node` shows of the repair: the annotations, the Ready
-// condition and the Events.
+// As `kubectl describe node` shows it: the annotations, the Ready condition and the Events.
 func describe(ctx context.Context, l *lab.Lab) error {
 	node, err := l.Client().CoreV1().Nodes().Get(ctx, broken, metav1.GetOptions{})
 	if err != nil {
@@ -49,7 +48,7 @@ func describe(ctx context.Context, l *lab.Lab) error {
 	return table.Flush()
 }
 
-// seen returns when an Event was last seen.
+// When an Event was last seen.
 func seen(e corev1.Event) metav1.Time {
 	switch {
 	case e.Series != nil:

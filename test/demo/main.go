@@ -24,8 +24,8 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// The demo uses shorter times than a real cluster, which takes 50 s to notice a missing heartbeat
-// and 5 minutes to raise the alert.
+// A real cluster takes 50 s to notice a missing heartbeat and 5 minutes to raise the alert. The
+// demo is faster.
 const (
 	ruleFor    = 2 * time.Second
 	policyFor  = time.Second
@@ -35,14 +35,13 @@ const (
 	broken     = "node-2"
 )
 
-// setting is what the demo and its tests set differently. The tests have longer times, because a
-// busy machine may exceed the demo's.
+// The tests have longer times than the demo, because a busy machine may exceed the demo's.
 type setting struct {
 	provider      string // a key of providers
 	nodeGrace     time.Duration
 	within        time.Duration // the time limit of one act, and of the proof of a reboot
 	stormCooldown time.Duration
-	// disturb is called before the first node breaks, to disturb the demo in a test. It may be nil.
+	// A test may disturb the demo before the first node breaks. May be nil.
 	disturb func(*lab.Lab, *machines, *lab.Drydock)
 }
 
@@ -95,11 +94,10 @@ func demo(ctx context.Context, s setting) error {
 	return nil
 }
 
-// built are the paths of the programs that the demo itself runs.
 type built struct{ folder, amtool, drydock, plugin, receiver string }
 
-// build compiles the programs that are missing. It compiles all of them before the cluster starts:
-// on a busy machine, compilers beside the cluster would make nodes miss their heartbeats.
+// All programs are compiled before the cluster starts: on a busy machine, compilers beside the
+// cluster would make nodes miss their heartbeats.
 func build(ctx context.Context, dir string) (built, error) {
 	b := built{folder: dir, drydock: filepath.Join(dir, "drydock"), plugin: filepath.Join(dir, "kubectl-drydock"), receiver: filepath.Join(dir, "http-receiver")}
 	g, ctx := errgroup.WithContext(ctx)

@@ -18,11 +18,10 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// touchy is the node of the second act.
 const touchy = "node-3"
 
-// people is the second act: a person silences a node, and then tries to drain the node while it is
-// under repair. refused is called when Drydock has refused that.
+// The second act: a person silences a node, and then tries to drain it while it is under repair.
+// refused is called when Drydock has refused that.
 func people(ctx context.Context, l *lab.Lab, b built, config string, within time.Duration, refused func()) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*within)
 	defer cancel()
@@ -68,8 +67,7 @@ func people(ctx context.Context, l *lab.Lab, b built, config string, within time
 	return plugin(ctx, l, b.plugin, "history", touchy)
 }
 
-// cordon cordons the node as the administrator, which is the first thing that kubectl cordon and
-// kubectl drain do. Drydock's admission must refuse it.
+// kubectl cordon and kubectl drain do this first. Drydock's admission must refuse it.
 func cordon(ctx context.Context, l *lab.Lab) error {
 	node, err := l.Client().CoreV1().Nodes().Get(ctx, touchy, metav1.GetOptions{})
 	if err != nil {
@@ -92,7 +90,7 @@ func shown(command, text string) {
 	fmt.Println()
 }
 
-// output runs a program and returns what it prints on both streams.
+// Both streams of the program.
 func output(ctx context.Context, path string, args ...string) (string, error) {
 	out, err := exec.CommandContext(ctx, path, args...).CombinedOutput()
 	if err != nil {
@@ -101,7 +99,7 @@ func output(ctx context.Context, path string, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// why shows what holds the node, and of the guards only the one that holds.
+// Of the guards, only the one that holds is shown.
 func why(ctx context.Context, l *lab.Lab, program, config string) error {
 	const held = 3 // the exit code that means held
 	out, err := ask(ctx, l, program, "why", touchy, "--config", config, "--alertmanager", l.AlertmanagerURLs()[0])
@@ -120,7 +118,7 @@ func why(ctx context.Context, l *lab.Lab, program, config string) error {
 	return nil
 }
 
-// plugin runs kubectl-drydock and shows what it prints.
+// kubectl-drydock's output is shown.
 func plugin(ctx context.Context, l *lab.Lab, program string, args ...string) error {
 	out, err := ask(ctx, l, program, args...)
 	if err != nil {
@@ -130,12 +128,10 @@ func plugin(ctx context.Context, l *lab.Lab, program string, args ...string) err
 	return nil
 }
 
-// ask runs kubectl-drydock and returns what it prints.
 func ask(ctx context.Context, l *lab.Lab, program string, args ...string) (string, error) {
 	return output(ctx, program, append([]string{"--kubeconfig", l.AdminKubeconfig()}, args...)...)
 }
 
-// until watches the node of the second act until it is as wanted.
 func until(ctx context.Context, l *lab.Lab, wanted func(*corev1.Node) bool) error {
 	nodes := l.Client().CoreV1().Nodes()
 	changes, err := nodes.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + touchy})

@@ -22,25 +22,23 @@ import (
 	"drydock.dev/drydock/internal/lab/civosim"
 )
 
-// provider describes a provider that reboots the demo's machines.
 type provider struct {
 	with   string         // what the cluster has for this provider
 	answer string         // the name of its answer in the output
 	nodes  []lab.NodeSpec // if nil, plain nodes
-	// start starts the provider. off is called when a machine is off, before it comes up again.
+	// off is called when a machine is off, before it comes up again.
 	start func(ctx context.Context, l *lab.Lab, b built, off func(node string)) (*machines, error)
 }
 
-// machines is a running provider.
 type machines struct {
 	civo *lab.Civo      // nil with another provider
 	http map[string]any // the configuration providers.http; nil with another provider
-	// reboots returns the reboots that the provider has carried out, in order.
+	// The reboots that the provider has carried out, in order.
 	reboots func() []string
 	Close   func()
 }
 
-// providers are the providers by their values of PROVIDER.
+// By the values of PROVIDER.
 var providers = map[string]provider{
 	"civo": {"a simulator for Civo's API", "Civo's answer", lab.CivoNodes(nodes), startCivo},
 	"http": {"simulated power outlets", "the receiver's answer", nil, startReceiver},
@@ -62,9 +60,9 @@ func startCivo(ctx context.Context, l *lab.Lab, _ built, off func(string)) (*mac
 	}}, nil
 }
 
-// startReceiver starts the receiver of deploy/examples, as a user would, with a list of the
-// machines and a command that power-cycles one of them. Each machine is at the power outlet with
-// its number. The command writes the outlet into a pipe, which the simulated outlets read.
+// The receiver of deploy/examples, with a list of the machines and a command that power-cycles one
+// of them. Each machine is at the power outlet with its number. The command writes the outlet into
+// a pipe, which the simulated outlets read.
 func startReceiver(ctx context.Context, l *lab.Lab, b built, off func(string)) (*machines, error) {
 	all, err := l.Client().CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -130,7 +128,7 @@ func startReceiver(ctx context.Context, l *lab.Lab, b built, off func(string)) (
 	}, nil
 }
 
-// openPipe makes a named pipe. It stays open when a writer closes it.
+// The pipe stays open when a writer closes it.
 func openPipe(path string) (*os.File, error) {
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		return nil, fmt.Errorf("making the pipe %s: %w", path, err)
@@ -138,7 +136,6 @@ func openPipe(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDWR, 0)
 }
 
-// listens waits until a program listens at the address.
 func listens(ctx context.Context, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, lab.Patience)
 	defer cancel()
@@ -159,7 +156,6 @@ func listens(ctx context.Context, address string) error {
 	}
 }
 
-// outlets simulates the power outlets of the lab's machines.
 type outlets struct {
 	lab    *lab.Lab
 	behind map[string]string // the Node, by outlet
@@ -170,7 +166,7 @@ type outlets struct {
 	done []string
 }
 
-// read power-cycles the outlets whose names arrive in the pipe.
+// The outlets whose names arrive in the pipe are power-cycled.
 func (o *outlets) read(ctx context.Context, pipe *os.File) {
 	for lines := bufio.NewScanner(pipe); lines.Scan(); {
 		node := o.behind[lines.Text()]

@@ -15,8 +15,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// sighting is one thing that must happen. It is checked at every change of the Node, or regularly.
-// Its function returns the text to print, or an empty text if the thing has not happened yet.
+// One thing that must happen. It is checked at every change of the Node, or regularly. The result
+// is the text to print, or "" if it has not happened yet.
 type sighting struct {
 	what string
 	node func(*corev1.Node) string
@@ -33,8 +33,8 @@ func (s sighting) seen(ctx context.Context, n *corev1.Node) string {
 	return ""
 }
 
-// watch breaks the node and prints a line for each thing that happens, with the time since the
-// break. reboots returns the provider's reboots. answer is the name of the provider's answer.
+// A line for each thing that happens, with the time since the break. answer is the name of the
+// provider's answer.
 func watch(ctx context.Context, l *lab.Lab, reboots func() []string, answer string, within time.Duration) error {
 	node, err := l.Client().CoreV1().Nodes().Get(ctx, broken, metav1.GetOptions{})
 	if err != nil {
@@ -145,7 +145,6 @@ func list(l *lab.Lab, reboots func() []string, answer, bootID string) []sighting
 	}
 }
 
-// firing asks Prometheus whether the alert fires.
 func firing(ctx context.Context, prometheus string) string {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, prometheus+"/api/v1/alerts", nil)
 	if err != nil {

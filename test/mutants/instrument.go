@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// insertions are texts that are inserted into one source file. The key is the position in the file.
+// By the position in the file.
 type insertions struct {
 	open, closing map[int]string
 	replace       map[int]operator
@@ -23,8 +23,7 @@ type operator struct {
 	text   string
 }
 
-// around inserts before at the position from, and after at the position to. The caller inserts
-// outer expressions before inner ones.
+// The caller inserts outer expressions before inner ones.
 func (in *insertions) around(from, to int, before, after string) {
 	in.open[from] += before
 	in.closing[to] = after + in.closing[to]
@@ -53,9 +52,8 @@ var comparisons = map[token.Token]string{
 	token.GTR: "mutantMore", token.GEQ: "mutantAtLeast",
 }
 
-// instrumented returns the source of one file with all its mutants. Each mutant is off until the
-// environment contains its number. The numbers begin with first. The line numbers of the source
-// stay the same.
+// Each mutant is off until the environment contains its number, which begins with first. The line
+// numbers of the source stay the same.
 func instrumented(of []mutant, first int) []byte {
 	in := &insertions{map[int]string{}, map[int]string{}, map[int]operator{}}
 	for i, m := range of {
@@ -89,8 +87,8 @@ func instrumented(of []mutant, first int) []byte {
 	return in.apply(of[0].source)
 }
 
-// instrument writes the changed files and the switch of each package into dir. It returns the
-// overlay file that makes the compiler use them. The files in the work tree stay as they are.
+// The changed files and the switch of each package are written into dir. With the overlay file the
+// compiler uses them, and the files in the work tree stay as they are.
 func instrument(all []mutant, dir string) (overlay string, err error) {
 	replace := map[string]string{}
 	write := func(name string, source []byte) error {

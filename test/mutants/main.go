@@ -1,7 +1,7 @@
 // Command mutants tests the tests of the safety core. It breaks the core on purpose, one small
-// change (a mutant) at a time, and runs the tests of the core, of admission and of the engine with
-// each mutant. A mutant that no test notices is a guard without a test. The command prints the
-// mutants that survive, and fails if explained.txt does not explain one of them.
+// change (a mutant) at a time, and runs the tests with each. A mutant that no test notices is a
+// guard without a test. The command prints the mutants that survive, and fails if explained.txt
+// does not explain one of them.
 //
 // All mutants are compiled in at once. Each is behind a switch that the tests read from the
 // environment. A first run without a mutant notes which tests reach which mutant. For each mutant
@@ -35,8 +35,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// core are the files that are mutated: the code that decides whether a side effect may happen,
-// whether it has happened, whether it cured, and which changes by others collide with it.
+// The code that decides whether a side effect may happen, whether it has happened, whether it
+// cured, and which changes by others collide with it.
 var core = []string{
 	"remediations/admission/*.go", "remediations/deadlines.go", "remediations/fleet/*.go", "remediations/intent.go",
 	"remediations/kind.go", "remediations/ledger/*.go", "remediations/record_life.go", "remediations/signs/blindness.go", "remediations/signs/witness.go",
@@ -47,8 +47,8 @@ var core = []string{
 	"remediations/engine/policy_stops.go", "remediations/engine/node.go", "remediations/engine/shutdown.go", "remediations/engine/slots.go", "remediations/engine/targets.go", "remediations/engine/way.go",
 }
 
-// pure and loops are the packages whose tests run, in this order, after those of the mutated
-// package. The tests of the pure packages are fast and kill most mutants.
+// The tests of these packages run, in this order, after those of the mutated package. The tests of
+// the pure packages are fast and kill most mutants.
 var (
 	pure = []string{
 		"remediations", "remediations/signs", "remediations/ledger", "remediations/fleet", "remediations/lifecycle", "remediations/targets/node",
@@ -59,23 +59,23 @@ var (
 
 const explainedFile = "test/mutants/explained.txt"
 
-// near is the flag -near: only the pure packages are mutated, and only the tests of the mutated
-// package run.
+// The flag -near: only the pure packages are mutated, and only the tests of the mutated package
+// run.
 var near bool
 
-// nearBy are packages whose tests count as tests of another package. For example, the tests of the
-// kinds of targets test the lifecycle.
+// The tests of these packages count as tests of another package: those of the kinds of targets test
+// the lifecycle.
 var nearBy = map[string][]string{
 	"remediations/lifecycle":        {"remediations", "remediations/targets/node", "remediations/targets/location", "remediations/targets/sidecar"},
 	"remediations/targets/location": {"remediations", "remediations/lifecycle"},
 	"remediations/targets/node":     {"remediations", "remediations/lifecycle"},
 }
 
-// nearFor is the most processor time that a test of a package in nearBy may use to run with -near.
+// The most processor time that a test of a package in nearBy may use with -near.
 const nearFor = time.Second
 
-// waiting is the flag -timeout. It is added to the time limit of a test run, for tests that sleep
-// or wait without using the processor.
+// The flag -timeout, which is added to the time limit of a test run. Some tests sleep or wait
+// without using the processor.
 var waiting = 5 * time.Minute
 
 func main() {
@@ -143,7 +143,6 @@ func run(ctx context.Context, sample int, seed uint64, match, resume string, lis
 	return tryAll(ctx, all, chosen, explained, dir)
 }
 
-// verdict is the result for a mutant.
 type verdict string
 
 const (
@@ -152,7 +151,6 @@ const (
 	survived verdict = "SURVIVED"
 )
 
-// tryAll tries each chosen mutant and prints the result.
 func tryAll(ctx context.Context, all []mutant, chosen []int, explained map[string]string, dir string) error {
 	overlay, err := instrument(all, dir)
 	if err != nil {
@@ -223,14 +221,14 @@ func tryAll(ctx context.Context, all []mutant, chosen []int, explained map[strin
 	return nil
 }
 
-// isNear reports whether the folder's tests are those of the changed package.
+// The folder's tests are those of the changed package.
 func isNear(folder string, m mutant) bool {
 	own := path.Dir(m.file)
 	return folder == own || slices.Contains(nearBy[own], folder)
 }
 
-// inOrder returns the suites whose tests run for the mutant. The suite of the mutated package comes
-// first. nearAlone leaves out packages that are not near, and slow tests of other packages.
+// The suite of the mutated package comes first. nearAlone leaves out packages that are not near,
+// and slow tests of other packages.
 func inOrder(suites []*suite, m mutant, nearAlone bool) (out []*suite) {
 	for _, s := range suites {
 		switch {
@@ -245,7 +243,7 @@ func inOrder(suites []*suite, m mutant, nearAlone bool) (out []*suite) {
 	return out
 }
 
-// killedIn returns the mutants that an earlier run killed, from that run's output.
+// From the output of an earlier run.
 func killedIn(file string) (string, error) {
 	if file == "" {
 		return "", nil
@@ -263,8 +261,7 @@ func killedIn(file string) (string, error) {
 	return out.String(), nil
 }
 
-// explanations returns why mutants may survive, by the mutants' names. A line of the file has a
-// name, a tab and the reason.
+// By the mutants' names. A line of the file has a name, a tab and the reason.
 func explanations(file string) (map[string]string, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -285,7 +282,7 @@ func explanations(file string) (map[string]string, error) {
 	return out, nil
 }
 
-// mutants returns the mutants of all files that match the patterns, in the order of the files.
+// In the order of the files.
 func mutants(patterns []string) ([]mutant, error) {
 	var all []mutant
 	for _, pattern := range patterns {

@@ -9,7 +9,6 @@ import (
 	"strings"
 )
 
-// mutant is one change in one file.
 type mutant struct {
 	file     string
 	function string
@@ -20,12 +19,12 @@ type mutant struct {
 	kind     kind
 	operator token.Token // the operator of a comparison or conjunction
 	at       int         // the position of the operator
-	// nth distinguishes the mutant from others in its function that have the same text. The first
+	// It distinguishes the mutant from others in its function that have the same text. The first
 	// one has 1.
 	nth int
 }
 
-// name returns a name that stays the same when the code around the mutant moves.
+// The name stays the same when the code around the mutant moves.
 func (m mutant) name() string {
 	name := fmt.Sprintf("%s %s: %s -> %s", m.file, m.function, oneLine(string(m.source[m.from:m.to])), oneLine(m.text))
 	if m.nth > 1 {
@@ -38,7 +37,6 @@ func (m mutant) String() string { return fmt.Sprintf("%s (line %d)", m.name(), m
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// kind is the kind of change in the code.
 type kind int
 
 const (
@@ -56,14 +54,14 @@ var kinds = map[token.Token]kind{
 	token.EQL: flipped, token.NEQ: flipped, token.LAND: joined, token.LOR: joined,
 }
 
-// swapped maps each comparison to one that differs slightly, or is the opposite.
+// Each comparison becomes one that differs slightly, or is the opposite.
 var swapped = map[token.Token]token.Token{
 	token.LSS: token.LEQ, token.LEQ: token.LSS, token.GTR: token.GEQ, token.GEQ: token.GTR,
 	token.EQL: token.NEQ, token.NEQ: token.EQL, token.LAND: token.LOR, token.LOR: token.LAND,
 }
 
-// mutantsOf returns all mutants of a file: a condition that never holds, a condition that always
-// holds, another comparison or conjunction, and a conjunction without one of its sides.
+// A condition that never holds, a condition that always holds, another comparison or conjunction,
+// and a conjunction without one of its sides.
 func mutantsOf(file string) ([]mutant, error) {
 	source, err := os.ReadFile(file)
 	if err != nil {

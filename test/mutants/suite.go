@@ -14,21 +14,21 @@ import (
 	"time"
 )
 
-// suite is the compiled tests of one package, together with all mutants.
+// The compiled tests of one package, together with all mutants.
 type suite struct {
 	folder, program string
 	tests           []testCase
 }
 
-// testCase is one test of a suite, with the results of its run without a mutant.
+// The results are those of a run without a mutant.
 type testCase struct {
 	name    string
 	cost    time.Duration // the processor time that it used
 	matters map[int]bool  // the mutants that would change the result of an expression that the test evaluates
 }
 
-// These flags make rapid not minimize failures, not write into the work tree, and draw the same
-// cases each time.
+// With these flags rapid does not minimize failures, does not write into the work tree, and draws
+// the same cases each time.
 var fixed = []string{
 	"-test.count=1", "-test.failfast", "-rapid.seed=1", "-rapid.nofailfile", "-rapid.shrinktime=1ns",
 }
@@ -42,9 +42,8 @@ func compile(ctx context.Context, folder, overlay, dir string) (*suite, error) {
 	return &suite{folder: folder, program: program}, nil
 }
 
-// measure runs each test by itself without a mutant. If a test fails, the command ends, because
-// such a test shows nothing about mutants. A test that costs more than most is left out. If most is
-// zero, there is no limit.
+// Each test runs by itself without a mutant. If one fails, the command ends, because such a test
+// shows nothing about mutants. A test that costs more than most is left out. 0 means no limit.
 func (s *suite) measure(ctx context.Context, most time.Duration) error {
 	out, err := exec.CommandContext(ctx, s.program, "-test.list", "^(Test|Fuzz|Example)").CombinedOutput()
 	if err != nil {
@@ -83,7 +82,7 @@ func (s *suite) measure(ctx context.Context, most time.Duration) error {
 	return nil
 }
 
-// within returns a suite with only the tests whose cost is not above most.
+// Only the tests whose cost is not above most.
 func (s *suite) within(most time.Duration) *suite {
 	out := &suite{folder: s.folder, program: s.program}
 	for _, t := range s.tests {
@@ -94,15 +93,14 @@ func (s *suite) within(most time.Duration) *suite {
 	return out
 }
 
-// result is the result of one run of tests.
 type result struct {
 	failed, late bool
 	cost         time.Duration
 	out          []byte
 }
 
-// run runs the named tests. The limit is processor time, so that other work on the machine does not
-// kill a mutant. Tests that wait for something that never happens end after the time of -timeout.
+// The limit is processor time, so that other work on the machine does not kill a mutant. Tests that
+// wait for something that never happens end after the time of -timeout.
 func (s *suite) run(ctx context.Context, names []string, limit time.Duration, env ...string) (result, error) {
 	args := append([]string{
 		"-test.run", "^(" + strings.Join(names, "|") + ")$", "-test.timeout", (waiting + 20*limit).String(),
@@ -132,11 +130,11 @@ func (s *suite) run(ctx context.Context, names []string, limit time.Duration, en
 
 var failure = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
 
-// rounds are upper limits of the cost of tests. In each round, the tests of all suites run that
-// cost at most that much. So no expensive test runs before a cheap one.
+// Upper limits of the cost of a test. The tests of all suites run round by round, so no expensive
+// test runs before a cheap one.
 var rounds = []time.Duration{100 * time.Millisecond, time.Second, time.Hour}
 
-// try runs the tests that reach the mutant, the fast ones first, until one fails.
+// Only the tests that reach the mutant run, the fast ones first, until one fails.
 func try(ctx context.Context, suites []*suite, id int) (v verdict, by string, err error) {
 	least := time.Duration(-1)
 	for _, most := range rounds {

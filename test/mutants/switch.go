@@ -7,8 +7,8 @@ const (
 	envLimit  = "DRYDOCK_MUTANT_CPU"   // the limit of processor time, in seconds: then the kernel ends the tests
 )
 
-// switchSource is the Go source that is compiled into each package with mutants. A mutant matters
-// to a test if the changed code would give another result at least once while the test runs.
+// This source is compiled into each package with mutants. A mutant matters to a test if the changed
+// code would give another result at least once while the test runs.
 const switchSource = `package mutants
 
 import (

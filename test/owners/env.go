@@ -1,7 +1,6 @@
-// Package owners has what tests of providers share whose machines are replaced by another system,
-// for example Cluster API. Such a test runs the real Drydock beside that system's own controllers
-// in the lab. It breaks a Node, and checks what happens to the machine's object. The tests assert
-// the state of the world: that object, the Nodes, the records.
+// Package owners is for tests of providers whose machines another system replaces, for example
+// Cluster API. Such a test runs the real Drydock beside that system's own controllers in the lab.
+// It breaks a Node, and asserts the state of the machine's object, the Nodes and the records.
 package owners
 
 import (
@@ -33,7 +32,6 @@ import (
 // machine without other load.
 const Proven = 10 * time.Minute
 
-// m is a part of a configuration file.
 type m = map[string]any
 
 // Env is the environment of one test: the shared lab, machines of its own, and a Drydock with the
@@ -45,21 +43,19 @@ type Env struct {
 	Token string
 	// Providers is the section providers of Drydock's configuration.
 	Providers m
-	// Replacing are the fields of a step that replaces a machine. If it is nil, the step is
-	// replace.
+	// Replacing are the fields of a step that replaces a machine. Nil means the step replace.
 	Replacing m
 	// Nodes are the Nodes of the test's machines. Mine reports whether a Node belongs to one of
-	// these machines or to a successor of one.
+	// these machines or to a successor.
 	Nodes []string
 	Mine  func(*corev1.Node) bool
 	// Object returns the UID of the object of the Node's machine.
 	Object func(node string) string
 	// Requests reports whether a request asks for the replacement of a machine.
 	Requests func(*http.Request) bool
-	// Asked returns what Seen must return for an object that was replaced on request of the
-	// attempt.
+	// Asked returns what Seen must return for an object that was replaced for this attempt.
 	Asked func(attempt string) []string
-	// Seen returns all that was ever requested of each object. The key is the object's UID.
+	// Seen returns all requests for each object, by the object's UID.
 	Seen func() map[string][]string
 }
 
@@ -74,15 +70,13 @@ func Step(wait time.Duration) m {
 	return m{"step": "replace", "wait": fmt.Sprint(wait), "attempts": 1}
 }
 
-// step returns a step of the test's plan that replaces a machine.
 func (e *Env) step(wait time.Duration) m {
 	step := Step(wait)
 	maps.Copy(step, e.Replacing)
 	return step
 }
 
-// Run starts Drydock with the rights that the chart gives it, and with the options' configuration
-// in addition.
+// Run starts Drydock with the rights that the chart gives it.
 func (e *Env) Run(o lab.DrydockOptions, plan ...any) *lab.Drydock {
 	e.T.Helper()
 	providers := maps.Clone(e.Providers)
@@ -125,7 +119,7 @@ func (e *Env) Counting(proxy *lab.Proxy) (requests func() int) {
 	return func() int { return int(n.Load()) }
 }
 
-// Fail makes the node report that it is not Ready. A new machine ends that.
+// Fail makes the node report that it is not Ready, until it gets a new machine.
 func (e *Env) Fail(node string) {
 	e.T.Helper()
 	require.NoError(e.T, e.Lab.SetCondition(e.T.Context(), node, corev1.NodeReady, corev1.ConditionFalse, "KubeletNotReady"))
@@ -191,8 +185,8 @@ func (e *Env) Held(node string, names func(message string) bool) {
 	e.T.Logf("held: %s", last)
 }
 
-// Watch returns a function that returns what note has found so far in any version of each object.
-// The key is the object's UID.
+// Watch returns a function that returns what note has found so far in any version of each object,
+// by the object's UID.
 func Watch(t *testing.T, client dynamic.Interface, kind schema.GroupVersionResource, namespace, selector string, note func(*unstructured.Unstructured) []string) func() map[string][]string {
 	t.Helper()
 	var mu sync.Mutex

@@ -10,8 +10,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// App makes a ReplicaSet with one pod, which no scheduler binds. change may change the pod's
-// template, and may be nil.
+// App makes a ReplicaSet with one pod, which no scheduler binds. change changes the pod's template,
+// and may be nil.
 func (e *Env) App(name string, change func(*corev1.PodTemplateSpec)) {
 	e.T.Helper()
 	labels := map[string]string{"app": name}
@@ -43,7 +43,7 @@ func (e *Env) Bind(app, node string) {
 	e.Eventually(func() bool { return e.Running(app) == node }, "the pod runs")
 }
 
-// Unbound returns the app's pod that has no node yet. It is empty if there is none.
+// Unbound returns the app's pod that has no node yet, or "".
 func (e *Env) Unbound(app string) string {
 	e.T.Helper()
 	for _, pod := range e.pods(app) {
@@ -54,7 +54,7 @@ func (e *Env) Unbound(app string) string {
 	return ""
 }
 
-// Running returns the node of the app's pod. It is empty if the pod does not run.
+// Running returns the node of the app's pod, or "" if the pod does not run.
 func (e *Env) Running(app string) string {
 	e.T.Helper()
 	for _, pod := range e.pods(app) {

@@ -22,10 +22,9 @@ import (
 	"drydock.dev/drydock/remediations/providers/redfish/sim"
 )
 
-// ReplacedWhereNoRebootHelps tests the whole chain for a machine that no reboot cures: alert,
-// witness, intent, the reset by its BMC, a new boot with the same fault, the request for a
-// replacement, the owner's own drain and replacement, and the proof. In the end the node's pod runs
-// again, on the node of the new machine.
+// ReplacedWhereNoRebootHelps tests the whole chain for a machine that no reboot cures. Its BMC
+// resets it, but it comes up with the same fault. Then its owner drains and replaces it. In the end
+// the node's pod runs again, on the node of the new machine.
 func (e *Env) ReplacedWhereNoRebootHelps(app string) {
 	e.T.Helper()
 	old := e.Node(e.Nodes[0])
@@ -62,7 +61,7 @@ func (e *Env) Replaced() *corev1.Node {
 	return fresh
 }
 
-// AFaultLeavesOneRequest tests that the one request for a replacement is made once, whatever
+// AFaultLeavesOneRequest tests that the request for a replacement is made exactly once, whatever
 // happens to it. Each fault has machines of its own.
 func AFaultLeavesOneRequest(t *testing.T, newEnv func(t *testing.T, name string) *Env) {
 	t.Helper()
@@ -73,7 +72,7 @@ func AFaultLeavesOneRequest(t *testing.T, newEnv func(t *testing.T, name string)
 	}
 }
 
-// lost loses the answer to the request. The request counts as made, and is not repeated.
+// A request without an answer counts as made, and is not repeated.
 func (e *Env) lost() {
 	e.T.Helper()
 	_, proxy := e.Behind(e.step(Proven))
@@ -95,8 +94,8 @@ func (e *Env) lost() {
 	e.requireRecovered(entry, old, fresh, object, 1)
 }
 
-// killed kills Drydock after the request was carried out and before its answer. The next Drydock
-// finds out that it was, even if the Node is gone by then.
+// Drydock ends after the request was carried out and before its answer. The next Drydock finds out
+// that it was, even if the Node is gone already.
 func (e *Env) killed() {
 	e.T.Helper()
 	d, proxy := e.Behind(e.step(Proven))
@@ -120,8 +119,8 @@ func (e *Env) killed() {
 	e.requireRecovered(entry, old, fresh, object, 1)
 }
 
-// unsent kills Drydock between the intent and the request. That attempt is never made. The next
-// attempt is made once.
+// Drydock ends between the intent and the request. That attempt is never made. The next attempt is
+// made once.
 func (e *Env) unsent() {
 	e.T.Helper()
 	d, proxy := e.Behind(e.step(5*time.Second), e.step(Proven))
@@ -148,8 +147,8 @@ func (e *Env) unsent() {
 	e.requireRecovered(entry, old, fresh, object, 2)
 }
 
-// refused makes the API server answer that Drydock must wait. Nothing was done, so the attempt is
-// not spent, and is made again.
+// The API server answers that Drydock must wait. Nothing was done, so the attempt is not spent, and
+// is made again.
 func (e *Env) refused() {
 	e.T.Helper()
 	_, proxy := e.Behind(e.step(Proven))
@@ -178,8 +177,7 @@ func (e *Env) refused() {
 	e.requireRecovered(entry, old, fresh, object, 1)
 }
 
-// requireRecovered asserts that the repair needed this many replacements, with one attempt each,
-// and that it is proven.
+// The repair needed this many replacements, with one attempt each, and is proven.
 func (e *Env) requireRecovered(entry remediations.Entry, old, fresh *corev1.Node, object string, steps int) {
 	e.T.Helper()
 	require.Equal(e.T, remediations.OutcomeRecovered, entry.Outcome, entry.Why)
@@ -188,7 +186,7 @@ func (e *Env) requireRecovered(entry remediations.Entry, old, fresh *corev1.Node
 }
 
 // RequireReplaced asserts that the Node and its machine were replaced, and that only this attempt
-// requested the replacement of only this machine.
+// requested it, for only this machine.
 func (e *Env) RequireReplaced(old, fresh *corev1.Node, object, attempt string) {
 	e.T.Helper()
 	t := e.T
@@ -207,8 +205,7 @@ func (e *Env) RequireReplaced(old, fresh *corev1.Node, object, attempt string) {
 	require.ElementsMatch(t, e.Asked(attempt), seen)
 }
 
-// again matches the longer name of an attempt that was given back and made again
-// (remediations.NextIntentID).
+// The longer name of an attempt that was given back and made again (remediations.NextIntentID).
 var again = regexp.MustCompile(`\b([0-9a-z]+-[0-9]+-[0-9]+)-[0-9a-z]+`)
 
 // FirstNamed replaces the names of attempts in the text with their first names. On a busy machine

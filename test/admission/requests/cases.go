@@ -11,7 +11,7 @@ import (
 	"drydock.dev/drydock/remediations/admission"
 )
 
-// These functions set the state of the Node before a request.
+// The state of the Node before a request.
 func inFlight(n *corev1.Node) { Put(n, Record(remediations.PhaseVerifying)) }
 func acting(n *corev1.Node)   { Put(n, Record(remediations.PhaseActing)) }
 func pending(n *corev1.Node)  { Put(n, Record(remediations.PhasePending)) }
@@ -41,7 +41,7 @@ func malformed(n *corev1.Node) {
 	n.Annotations[remediations.NodeRepairKey] = "{"
 }
 
-// recordOnly puts a repair on the Node and removes the phase label.
+// Without the phase label.
 func recordOnly(n *corev1.Node) { inFlight(n); delete(n.Labels, remediations.PhaseLabel) }
 
 func observedNow(n *corev1.Node) {
@@ -64,7 +64,7 @@ func tainted(n *corev1.Node) {
 	taint("example.com/other", corev1.TaintEffectNoSchedule)(n)
 }
 
-// replacing puts a replacement on the Node. The step was issued for the Node with this UID.
+// The step was issued for the Node with this UID.
 func replacing(phase remediations.Phase, step, uid string) func(*corev1.Node) {
 	return func(n *corev1.Node) {
 		r := Record(phase)
@@ -73,8 +73,7 @@ func replacing(phase remediations.Phase, step, uid string) func(*corev1.Node) {
 	}
 }
 
-// looksLikeReplacing puts a reboot on the Node whose record contains the words of a replacement's
-// record.
+// A reboot whose record contains the words of a replacement's record.
 func looksLikeReplacing(n *corev1.Node) {
 	r := Record(remediations.PhaseVerifying)
 	r.After = &remediations.After{ID: "a1b2c3", Step: remediations.StepRef{Name: "replace", Attempt: 1}}
@@ -82,15 +81,13 @@ func looksLikeReplacing(n *corev1.Node) {
 	Put(n, r)
 }
 
-// replacementCutOff puts the record of a replacement on the Node without its end, so that it is
-// unreadable.
+// A record without its end is unreadable.
 func replacementCutOff(n *corev1.Node) {
 	replacing(remediations.PhaseVerifying, "replace", UID)(n)
 	n.Annotations[remediations.NodeRepairKey] = strings.TrimRight(n.Annotations[remediations.NodeRepairKey], "}")
 }
 
-// replacementOfALaterVersion puts the record of a replacement on the Node that only a later version
-// of Drydock can read.
+// Only a later version of Drydock can read this record.
 func replacementOfALaterVersion(n *corev1.Node) {
 	replacing(remediations.PhaseVerifying, "replace", UID)(n)
 	n.Annotations[remediations.NodeRepairKey] = strings.Replace(n.Annotations[remediations.NodeRepairKey], `"v":1`, `"v":2`, 1)
@@ -103,7 +100,7 @@ func breakGlass(before func(*corev1.Node)) func(*corev1.Node) {
 	}
 }
 
-// These functions are the changes that requests make.
+// The changes that requests make.
 func cordon(n *corev1.Node)   { n.Spec.Unschedulable = true }
 func uncordon(n *corev1.Node) { n.Spec.Unschedulable = false }
 
@@ -113,8 +110,7 @@ func cordoned(before func(*corev1.Node)) func(*corev1.Node) {
 
 func nothing(*corev1.Node) {}
 
-// owned gives the Node an owner that does not exist. The garbage collector would then delete the
-// Node.
+// The owner does not exist, so the garbage collector would delete the Node.
 func owned(n *corev1.Node) {
 	n.OwnerReferences = append(n.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "Namespace", Name: "gone", UID: "5b0c1f7e-0000-4000-8000-000000000001"})
 }
@@ -258,8 +254,7 @@ func Cases() []Case {
 	return slices.Concat(out, removing(), owning(), driving(), working(), clusterTraffic())
 }
 
-// clusterTraffic returns the requests of the cluster's own components, which must be allowed during
-// a repair.
+// The cluster's own components must be allowed during a repair.
 func clusterTraffic() []Case {
 	var out []Case
 	for name, c := range map[string]Case{

@@ -13,8 +13,7 @@ import (
 	"drydock.dev/drydock/remediations/admission"
 )
 
-// keys are the keys that a generated request may change: Drydock's keys, people's keys, and keys
-// that only look like them.
+// The keys of Drydock and of people, and keys that only look like them.
 var keys = []string{
 	remediations.NodeRepairKey, remediations.RepairPrefix + "leader", remediations.RepairPrefix + "sidecar-3f",
 	remediations.AlertPrefix + "9f2c0e5b6d1a4c33", remediations.HistoryKey,
@@ -87,8 +86,7 @@ func anyChange(t *rapid.T) func(*corev1.Node) {
 
 func labelValue(v string) string { return strings.ReplaceAll(v, " ", "-") }
 
-// works reports whether the record is of a replacement of this very Node that Karpenter carries
-// out.
+// The record is of a replacement of this very Node that Karpenter carries out.
 func (c *Case) works(n *corev1.Node) bool {
 	var r struct {
 		V             int
@@ -101,9 +99,8 @@ func (c *Case) works(n *corev1.Node) bool {
 	return c.By.Name == by && err == nil && r.V == 1 && r.Policy != "" && r.Phase != "Pending" && r.Phase != "Exhausted" && r.Intent.UID == string(n.UID)
 }
 
-// HardCore reports whether the hard core of admission denies the request. It looks only at the
-// keys' names and the phase label. It is an oracle for tests, so it calls neither the core nor the
-// policy.
+// HardCore reports whether the hard core of admission denies the request, from the keys' names and
+// the phase label. As an oracle for tests, it calls neither the core nor the policy.
 func (c *Case) HardCore() bool {
 	before, after := c.Nodes()
 	if c.By.Name == Drydock.Name {
@@ -133,8 +130,6 @@ func (c *Case) HardCore() bool {
 	return busy && flips && !may
 }
 
-// deniedForKeys reports whether the hard core denies what the request changes in labels and
-// annotations.
 func (c *Case) deniedForKeys(before, after *corev1.Node, node, busy bool) bool {
 	words := []string{"drydock.dev/request", "drydock.dev/approve", "drydock.dev/reset", "drydock.dev/cancel", "drydock.dev/break-glass"}
 	for i, m := range [][2]map[string]string{{before.Annotations, after.Annotations}, {before.Labels, after.Labels}} {

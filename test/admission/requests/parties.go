@@ -7,8 +7,7 @@ import (
 	"drydock.dev/drydock/remediations/admission"
 )
 
-// removing returns the requests that need the verb reset, whatever the state of the node's repair
-// is.
+// These requests need the verb reset, whatever the state of the node's repair is.
 func removing() []Case {
 	alerted := func(n *corev1.Node) { pending(n); n.Annotations[remediations.AlertPrefix+"9f2c0e5b6d1a4c33"] = "{}" }
 	remembered := func(n *corev1.Node) { n.Annotations[remediations.HistoryKey] = "[]" }
@@ -43,8 +42,7 @@ func removing() []Case {
 	)
 }
 
-// owning returns the requests about owners of a Node. The garbage collector deletes a Node whose
-// owners are gone.
+// The garbage collector deletes a Node whose owners are gone.
 func owning() []Case {
 	replaced := replacing(remediations.PhaseVerifying, "replace", UID)
 	return []Case{
@@ -63,8 +61,7 @@ func owning() []Case {
 	}
 }
 
-// driving returns the requests of driver managers on a node that has booted again. The phase
-// Verifying waits for what they do.
+// Driver managers work on a node that has booted again. The phase Verifying waits for what they do.
 func driving() []Case {
 	return []Case{
 		{Name: "a driver's manager cordons while Verifying", Before: inFlight, Change: cordon, By: Driver},
@@ -79,8 +76,7 @@ func driving() []Case {
 	}
 }
 
-// working returns the changes by the users that carry out a step, and changes that only look like
-// them.
+// Changes by the users that carry out a step, and changes that only look like them.
 func working() []Case {
 	const another = "00000000-0000-0000-0000-000000000000"
 	replaced := replacing(remediations.PhaseVerifying, "replace", UID)

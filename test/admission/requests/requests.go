@@ -52,8 +52,8 @@ var Exempt = admission.Exemption{Users: []string{Autoscale.Name}, Groups: []stri
 // ID is the ID of the repair on the Node.
 const ID = "n7q4k2"
 
-// Config returns a configuration with two policies: one that reboots in this mode, and one with the
-// same step that only observes.
+// Config returns a configuration with two policies: one reboots in this mode, and one with the same
+// step only observes.
 func Config(mode remediations.Mode) *remediations.Config {
 	plan := []remediations.Step{{Name: "reboot", Wait: 10 * time.Minute, Attempts: 2}}
 	return &remediations.Config{
@@ -94,8 +94,8 @@ func Record(phase remediations.Phase) *remediations.Record {
 // Location is the location whose leader LeaderRecord moves.
 const Location = "east"
 
-// LeaderRecord returns the record of a repair of Location's leader in this phase. The repair has
-// moved the leadership from one node to the other, unless it is Pending.
+// LeaderRecord returns the record of a repair of Location's leader in this phase. Unless it is
+// Pending, it has moved the leadership from one node to the other.
 func LeaderRecord(from, to string, phase remediations.Phase) *remediations.Record {
 	r, had := Record(phase), ""
 	r.Policy, r.Step.Name, r.Location = "mesh-leader-degraded", "promote-leader", Location
@@ -121,10 +121,10 @@ func Put(n *corev1.Node, r *remediations.Record) {
 // Case is one request, with its expected result.
 type Case struct {
 	Name string
-	// Before changes the Node to its state before the request. If Before is nil, the Node is Bare.
+	// Before changes the Node to its state before the request. Nil means Bare.
 	Before func(*corev1.Node)
-	// Create means that the request creates the Node, as Change leaves it. If Create is false and
-	// Change is nil, the request deletes the Node.
+	// Create means that the request creates the Node, as Change leaves it. Otherwise a nil Change
+	// means that the request deletes the Node.
 	Create bool
 	Change func(*corev1.Node)
 	// Status means that the request goes to nodes/status.
@@ -134,14 +134,13 @@ type Case struct {
 	// Otherwise the user has all of these verbs.
 	Unentitled bool
 
-	// Reason is the reason of the expected decision. It is None if neither Denied nor Warned is
-	// set.
+	// Reason is None if neither Denied nor Warned is set.
 	Reason         admission.Reason
 	Denied, Warned bool
 	// BreakGlass means that only break-glass allows the request.
 	BreakGlass bool
-	// Core means that the request is denied by the hard core, which the ValidatingAdmissionPolicy
-	// also contains.
+	// Core means that the hard core denies the request, which the ValidatingAdmissionPolicy also
+	// contains.
 	Core bool
 }
 
@@ -163,7 +162,7 @@ func (c *Case) Nodes() (before, after *corev1.Node) {
 	return before, after
 }
 
-// ChangeOf returns the request as the core of admission sees it.
+// ChangeOf returns the request in the form that the core of admission takes.
 func (c *Case) ChangeOf() *admission.Change {
 	before, after := c.Nodes()
 	return &admission.Change{
@@ -173,7 +172,8 @@ func (c *Case) ChangeOf() *admission.Change {
 	}
 }
 
-// Normalize makes a Node valid for the API server: its maps are not nil, and it has no taint twice.
+// Normalize makes a Node valid for the API server: without nil maps, and without the same taint
+// twice.
 func Normalize(n *corev1.Node) {
 	n.Annotations, n.Labels = maps.Clone(n.Annotations), maps.Clone(n.Labels)
 	if n.Annotations == nil {

@@ -16,7 +16,7 @@ import (
 	"drydock.dev/drydock/test/e2e/bmc/settings"
 )
 
-// callFor bounds one call. It is long, because the simulated boards take their time.
+// Long, because the simulated boards take their time.
 const callFor = time.Minute
 
 // Steps returns the steps that the provider carries out, if it is configured.
