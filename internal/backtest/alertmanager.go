@@ -139,7 +139,7 @@ func (a *alertmanager) groupOf(r *Route, set model.LabelSet) *group {
 	return g
 }
 
-// A zero time means that there is no group.
+// due returns the zero time if there is no group.
 func (a *alertmanager) due() (at time.Time) {
 	for _, g := range a.groups {
 		at = earliest(at, g.flush)

@@ -68,7 +68,7 @@ func (s *simulation) sleep(d time.Duration) {
 	}
 }
 
-// A zero time means that no task sleeps.
+// alarm returns the zero time if no task sleeps.
 func (s *simulation) alarm() (at time.Time) {
 	if len(s.asleep) > 0 {
 		at = s.asleep[0].wake

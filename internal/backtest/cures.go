@@ -84,7 +84,7 @@ func (c *cured) cover(conditions []corev1.NodeCondition, ill map[corev1.NodeCond
 	return out
 }
 
-// Only the conditions that a policy checks to confirm an alert are in the result.
+// illWhen has only the conditions that a policy checks to confirm an alert.
 func illWhen(c *remediations.Config) map[corev1.NodeConditionType]corev1.ConditionStatus {
 	out := map[corev1.NodeConditionType]corev1.ConditionStatus{}
 	for _, p := range c.Policies {

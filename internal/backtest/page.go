@@ -84,7 +84,6 @@ func stamp(t time.Time) string {
 	return report.Stamp(t)
 }
 
-// An answer is one replay of one configuration.
 func (r *Answer) sections(name string) []report.Section {
 	steps := &report.Table{Columns: []report.Column{{Name: "policy"}, {Name: "step"}, {Name: "issued", Number: true}}, Empty: "No step would have been issued."}
 	for _, s := range r.ByStep {
@@ -133,7 +132,7 @@ func (r *Repair) outcome() string {
 	return cmp.Or(string(r.Outcome), "under way")
 }
 
-// "" if the repair did not make the fault much shorter.
+// verdict returns "" if the repair did not make the fault much shorter.
 func (r *Repair) verdict() string {
 	switch {
 	case r.Unnecessary:

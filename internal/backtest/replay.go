@@ -160,7 +160,7 @@ func (r *Replay) Until(ctx context.Context, t time.Time) error {
 // Finish ends the replay at the time t.
 func (r *Replay) Finish(t time.Time) { r.story.finish(t) }
 
-// True if nothing changes before the next moment of the past.
+// idle reports that nothing changes before the next moment of the past.
 func (r *Replay) idle() bool { return r.engine.Idle() && r.unready == 0 }
 
 // The moment may need a decision: an alert begins to fire, a changed Node is not Ready, or a

@@ -229,7 +229,7 @@ func assumptions(o Options) []string {
 // data.
 const showsNothing = "So this sign of its witness shows nothing. A repair that needs it is held as " + string(remediations.ReasonNotWitnessed) + "."
 
-// "" if the recorded data show signs of this kind.
+// notRecorded returns "" if the recorded data show signs of this kind.
 func notRecorded(k signs.Kind) string {
 	switch k {
 	case signs.DaemonSetPod:

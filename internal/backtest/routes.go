@@ -137,7 +137,6 @@ func (r *Route) of(set model.LabelSet) (out []*Route) {
 	return out
 }
 
-// With those of the children, sorted.
 func (r *Route) intervals() []string {
 	out := slices.Concat(r.Mute, r.Active)
 	for _, below := range r.Routes {

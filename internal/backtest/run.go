@@ -84,8 +84,8 @@ func Backtest(ctx context.Context, source history.Source, from, until time.Time,
 	return out, nil
 }
 
-// Without duplicates. A sentence that is not true for all configurations begins with the name of
-// its own.
+// ofEach returns each sentence once. A sentence that is not true for all configurations begins with
+// the name of its own.
 func ofEach(configs []Named, say func(*Options) []string) (out []string) {
 	said := make([][]string, len(configs))
 	for i := range configs {

@@ -38,7 +38,7 @@ func (asked) Survey(_ context.Context, m engine.Machine) remediations.Survey {
 	return remediations.Survey{Before: remediations.Before(m.Node)}
 }
 
-// "" if the success is proven.
+// missing returns "" if the success is proven.
 func (s asked) missing() string {
 	if s.w.curing {
 		return "" // in this replay, a node is healthy only because the step cured it

@@ -337,7 +337,6 @@ func (s *story) onlyHeld(until time.Time) (count int) {
 	return count
 }
 
-// The longest hold is first.
 func (s *story) heldBy() (out []Held) {
 	for _, h := range s.holds {
 		out = append(out, *h)

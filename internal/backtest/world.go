@@ -246,7 +246,7 @@ func (w *world) ended(fingerprint, on string) {
 	}
 }
 
-// "" if the alert is about no node according to any policy.
+// nodeOf returns "" if the alert is about no node according to any policy.
 func (w *world) nodeOf(labels map[string]string) string {
 	route, _ := routing.Of(w.config, labels, func(name string) *corev1.Node {
 		if n := w.node[name]; n != nil {

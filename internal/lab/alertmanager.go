@@ -20,7 +20,7 @@ type replica struct {
 	port    int
 }
 
-// One after the other, because each replica needs the gossip address of the first one.
+// The replicas start one after the other, because each needs the gossip address of the first one.
 func (l *Lab) startAlertmanagers(ctx context.Context) error {
 	if err := l.writeAlertmanagerConfig(); err != nil {
 		return err

@@ -60,7 +60,7 @@ func (a *authority) pool() *x509.CertPool {
 	return pool
 }
 
-// The certificate is valid for a server on the loopback addresses and for a client with this name.
+// issue makes a certificate for a server on the loopback addresses and for a client with this name.
 func (a *authority) issue(name string, groups ...string) (keypair, error) {
 	return a.issueFor(nil, name, groups...)
 }

@@ -95,7 +95,7 @@ func (l *Lab) StartCivo(ctx context.Context, o CivoOptions) (*Civo, error) {
 	return c, err
 }
 
-// Civo uses one of two labels. "" if the node has no pool.
+// Civo uses one of two labels. The pool is "" if the node has neither.
 func poolOf(n *corev1.Node) string {
 	if pool := n.Labels["kubernetes.civo.com/civo-node-pool"]; pool != "" {
 		return pool

@@ -95,7 +95,7 @@ func (l *Lab) startControllers(ctx context.Context) error {
 	return l.startControllerManager(ctx)
 }
 
-// As the users that they have within kube-controller-manager.
+// The controllers run as the users that they have within kube-controller-manager.
 func (l *Lab) startNodeControllers(ctx context.Context) error {
 	reading, err := l.UserKubeconfig(controllerManager)
 	if err != nil {
@@ -150,7 +150,7 @@ func (l *Lab) startControllerManager(ctx context.Context) error {
 	return err
 }
 
-// All rights, in place of the roles that each controller has otherwise.
+// The user gets all rights, in place of the roles that each controller has otherwise.
 func (l *Lab) grantController(ctx context.Context) error {
 	_, err := l.client.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "drydock-lab-controller"},

@@ -78,8 +78,8 @@ func (l *Lab) InstallDrydock(ctx context.Context, values map[string]any) (tokenF
 // DrydockProgram returns the path of the program that PrepareDrydock builds.
 func (l *Lab) DrydockProgram() string { return filepath.Join(l.dir, "bin", "drydock") }
 
-// All times are short, except leader election and the answer to a call, which a busy machine must
-// not exceed.
+// All times are short, except two: leader election and the answer to a call. A busy machine must
+// not exceed these.
 func (l *Lab) drydockConfig(o DrydockOptions, tokenFile string, ports []int) map[string]any {
 	c := map[string]any{
 		"apiVersion": "drydock.dev/v1alpha1", "kind": "Config", "mode": "enforce",

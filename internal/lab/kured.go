@@ -82,7 +82,6 @@ func (l *Lab) StartKured(ctx context.Context, node, affinity string) (*Kured, er
 const kuredPod = `d=/var/run/secrets/kubernetes.io/serviceaccount && mount -t tmpfs tmpfs /run && mkdir -p $d &&
 cp "$1" $d/token && cp "$2" $d/ca.crt && printf kube-system >$d/namespace && shift 2 && exec "$@"`
 
-// The manifests are restricted to this node.
 func (k *Kured) install(ctx context.Context, node, affinity string) error {
 	var expression map[string]any
 	if err := yaml.Unmarshal([]byte(affinity), &expression); err != nil {
@@ -148,7 +147,7 @@ func (k *Kured) follow(ctx context.Context, node string) error {
 	return err
 }
 
-// What a scheduler and a kubelet do for a new pod.
+// settle does what a scheduler and a kubelet do for a new pod.
 func (k *Kured) settle(ctx context.Context, node string, pods []any) (err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

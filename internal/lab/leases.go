@@ -87,9 +87,9 @@ func onlyConditions(object any) (any, error) {
 	}, nil
 }
 
-// Not while the node is broken or off. In a small fleet all nodes renew at the same moments,
-// because one wake-up for eighty renewals costs half as much as eighty wake-ups. With thousands of
-// nodes that would overload the API server.
+// A node that is broken or off does not renew. In a small fleet all nodes renew at the same
+// moments, because one wake-up for eighty renewals costs half as much as eighty wake-ups. With
+// thousands of nodes that would overload the API server.
 func (l *Lab) keepNode(ctx context.Context, node *corev1.Node, seen cache.Store) {
 	every, offset := l.options.renewEvery(), time.Duration(0)
 	if len(l.options.NodeSpecs) > 100 {
@@ -115,7 +115,7 @@ func (l *Lab) keepNode(ctx context.Context, node *corev1.Node, seen cache.Store)
 	}
 }
 
-// Only if the Node differs from the status that its kubelet would report.
+// A status is posted only if the Node differs from what its kubelet would report.
 func (l *Lab) sayAgain(ctx context.Context, name string, seen cache.Store) error {
 	defer l.voice(name)()
 	object, _, err := seen.GetByKey(name)
@@ -157,7 +157,7 @@ func (l *Lab) renewed(ctx context.Context, node *corev1.Node, lease *coordinatio
 	return lease, nil
 }
 
-// As the node's kubelet would write it now.
+// The lease is as the node's kubelet would write it now.
 func (l *Lab) leaseOf(node *corev1.Node, lease *coordinationv1.Lease) *coordinationv1.Lease {
 	lease.Name = node.Name
 	// Empty managedFields make the API server store none. The lab does not read them on a lease,

@@ -207,7 +207,6 @@ func (a *MachineAPI) remedy(ctx context.Context, one *unstructured.Unstructured)
 	return a.patch(ctx, objects, one, map[string]any{"status": map[string]any{"conditions": []any{said("Processing", "False"), said("Succeeded", "True")}}}, "status")
 }
 
-// The kubelet ends before the Node is deleted.
 func (a *MachineAPI) takeDown(ctx context.Context, machine *unstructured.Unstructured) error {
 	if node := nodeRef(machine); node != "" {
 		a.lab.Break(node)

@@ -43,8 +43,8 @@ func (m *machines) Reboot(ctx context.Context, in civosim.Instance, bootID strin
 	return m.lab.On(ctx, node.Name, bootID, cured)
 }
 
-// Nil if there is none. If a Node with the machine's name was registered again, it belongs to
-// another machine.
+// nodeOf returns nil if there is none. If a Node with the machine's name was registered again, it
+// belongs to another machine.
 func (m *machines) nodeOf(ctx context.Context, client kubernetes.Interface, in civosim.Instance) (*corev1.Node, error) {
 	node, err := client.CoreV1().Nodes().Get(ctx, in.Hostname, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -117,8 +117,8 @@ func (m *machines) cloudController() (kubernetes.Interface, error) {
 	return m.controller, nil
 }
 
-// What a provider gives each machine of the pool: labels, taints and hardware. What others wrote on
-// the Node later is left out.
+// model has what a provider gives each machine of the pool: labels, taints and hardware. What
+// others wrote on the Node later is left out.
 func model(n *corev1.Node) NodeSpec {
 	spec := NodeSpec{Labels: map[string]string{}, Allocatable: n.Status.Capacity}
 	for key, value := range n.Labels {

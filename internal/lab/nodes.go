@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// Several at the same time, because there may be thousands.
+// Several nodes are added at the same time, because there may be thousands.
 func (l *Lab) addFirstNodes(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(16)
@@ -45,7 +45,6 @@ func (l *Lab) AddNode(ctx context.Context, spec NodeSpec) error {
 	return nil
 }
 
-// As the kubelet would register it.
 func (s NodeSpec) node(now time.Time, version string) *corev1.Node {
 	labels := map[string]string{
 		corev1.LabelHostname:   s.Name,
@@ -112,8 +111,8 @@ func Healthy(now, since time.Time) []corev1.NodeCondition {
 	}
 }
 
-// Until every node is Ready, has lost its not-ready taint, and has a lease. Earlier, a guard of
-// Drydock that counts fresh leases would find the cluster in trouble.
+// awaitNodes waits until every node is Ready, has lost its not-ready taint, and has a lease.
+// Earlier, a guard of Drydock that counts fresh leases would find the cluster in trouble.
 func (l *Lab) awaitNodes(ctx context.Context) error {
 	missing := ""
 	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, Patience, true, func(ctx context.Context) (bool, error) {

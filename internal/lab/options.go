@@ -161,11 +161,11 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// A little less than NodeGrace. With real kubelets it is 40 s of 50 s.
+// A lease lasts a little less than NodeGrace. With real kubelets it is 40 s of 50 s.
 func (o Options) leaseSeconds() int32 { return max(2, int32(o.NodeGrace.Seconds()*9/10)) }
 
-// A third of NodeGrace, or less if a renewal could otherwise not be 6 s late within NodeGrace: on
-// an overloaded machine it may be that late.
+// renewEvery returns a third of NodeGrace, or less if a renewal could otherwise not be 6 s late
+// within NodeGrace: on an overloaded machine it may be that late.
 func (o Options) renewEvery() time.Duration {
 	return max(o.NodeGrace/5, min(o.NodeGrace/3, o.NodeGrace-6*time.Second))
 }
@@ -200,7 +200,8 @@ func (o Options) programs() []string {
 	return names
 }
 
-// The newest version, or the minor version in DRYDOCK_KUBERNETES, for example 1.30.
+// The default is the newest version. DRYDOCK_KUBERNETES selects another minor version, for example
+// 1.30.
 func apiServer() string {
 	if minor := os.Getenv("DRYDOCK_KUBERNETES"); minor != "" {
 		return "kube-apiserver-" + minor

@@ -73,7 +73,7 @@ func (l *Lab) voice(node string) (done func()) {
 	return voice.Unlock
 }
 
-// Healthy conditions, except those that SetCondition set.
+// found returns healthy conditions, except for those that SetCondition set.
 func (l *Lab) found(node string, now time.Time) []corev1.NodeCondition {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -68,7 +68,7 @@ func fields(of map[string]any, required ...string) map[string]any {
 	return out
 }
 
-// The first one is the default.
+// The first value is the default.
 func oneOf(first string, others ...string) map[string]any {
 	all := []any{first}
 	for _, o := range others {
@@ -77,7 +77,6 @@ func oneOf(first string, others ...string) map[string]any {
 	return map[string]any{"type": "string", "enum": all, "default": first}
 }
 
-// The schema with a default value.
 func or(of map[string]any, value any) map[string]any {
 	out := map[string]any{"default": value}
 	for k, v := range of {
@@ -118,5 +117,5 @@ func (l *Lab) addShape(ctx context.Context, of schema.GroupVersion, kind string,
 	return nil
 }
 
-// As in URL paths.
+// The plural is part of URL paths.
 func pluralOf(kind string) string { return strings.ToLower(kind) + "s" }

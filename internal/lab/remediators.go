@@ -234,7 +234,7 @@ func (r *Remediator) says(processing, succeeded string) string {
 	return `{"status":{"conditions":[` + all + `]}}`
 }
 
-// "" if there is no such condition.
+// conditionOf returns "" if there is no such condition.
 func conditionOf(one *unstructured.Unstructured, kind string) string {
 	all, _, _ := unstructured.NestedSlice(one.Object, "status", "conditions")
 	for _, c := range all {

@@ -90,7 +90,6 @@ var shortLooks = strings.NewReplacer("[3m]", "[4s]", "offset 3m", "offset 4s", "
 // ShortLooks returns a shipped rule's expression with time ranges that fit a lab.
 func ShortLooks(expr string) string { return shortLooks.Replace(expr) }
 
-// With the times that the lab needs.
 func adaptRules(data []byte, quick *RuleTimes) ([]byte, error) {
 	var file struct {
 		Groups []map[string]any `json:"groups"`
@@ -129,5 +128,5 @@ func adaptRules(data []byte, quick *RuleTimes) ([]byte, error) {
 	return yaml.Marshal(map[string]any{"groups": groups})
 }
 
-// Milliseconds, because Prometheus cannot read fractions.
+// The unit is milliseconds, because Prometheus cannot read fractions.
 func prometheusDuration(d time.Duration) string { return fmt.Sprintf("%dms", d.Milliseconds()) }

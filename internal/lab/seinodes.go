@@ -130,8 +130,8 @@ func (s *Sidecars) patchSeiNode(ctx context.Context, namespace, name string, pat
 	return nil
 }
 
-// As Sei's controller makes it: one pod with the container of the chain's node, the sidecar and the
-// proxy.
+// Sei's controller makes the same StatefulSet: one pod with the container of the chain's node, the
+// sidecar and the proxy.
 func (s *Sidecars) statefulSet(spec SeiNodeSpec) *appsv1.StatefulSet {
 	labels := map[string]string{SeiNodeLabel: spec.Name, "sei.io/chain": "lab-1", "sei.io/role": "full"}
 	maps.Copy(labels, spec.Labels)

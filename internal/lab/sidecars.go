@@ -89,7 +89,7 @@ func (s *Sidecars) Close() {
 	_ = s.claim.Close()
 }
 
-// A listener on one address of this machine, so that no other lab uses the same port on the
+// claimPort listens on one address of this machine, so that no other lab uses the same port on the
 // addresses of its pods.
 func claimPort() (net.Listener, error) {
 	var failed error
@@ -119,7 +119,6 @@ func (s *Sidecars) applyKinds(ctx context.Context) error {
 	return nil
 }
 
-// As kube-rbac-proxy does.
 func (l *Lab) review(ctx context.Context, token string, a sidecarsim.Access) (string, sidecarsim.Verdict, error) {
 	who, err := l.client.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{
 		Spec: authenticationv1.TokenReviewSpec{Token: token},

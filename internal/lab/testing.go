@@ -76,7 +76,7 @@ func AwaitEnd(t testing.TB, p *Process) {
 	}
 }
 
-// It also prints where they are.
+// keepOnFailure also prints where the logs are.
 func keepOnFailure(t testing.TB, l *Lab) {
 	t.Cleanup(func() {
 		if t.Failed() {

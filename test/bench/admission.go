@@ -25,7 +25,8 @@ import (
 
 const requestsARound = 60
 
-// Without a webhook, with a trivial webhook, and with Drydock's webhook, in turn.
+// measureAdmission measures requests without a webhook, with a trivial webhook, and with Drydock's
+// webhook, in turn.
 func (y *yard) measureAdmission() error {
 	trivial, err := y.trivialWebhook()
 	if err != nil {
@@ -140,7 +141,7 @@ func (y *yard) withAdmission() (webhook *admissionregistrationv1.ValidatingWebho
 	return webhook, []any{binding}, nil
 }
 
-// The API server calls it for the same requests as Drydock's webhook.
+// The API server calls this webhook for the same requests as Drydock's.
 func (y *yard) trivialWebhook() (*admissionregistrationv1.ValidatingWebhookConfiguration, error) {
 	cert, key, authority, err := certificate(y.dir)
 	if err != nil {

@@ -40,7 +40,8 @@ func send(ctx context.Context, method, url, token string, body []byte) ([]byte, 
 	return answer, err
 }
 
-// As one of Drydock's rules makes it, with a kilobyte of other content, as real alerts have.
+// The alert is as one of Drydock's rules makes it, with a kilobyte of other content, as real alerts
+// have.
 func alertOf(node string) map[string]any {
 	return map[string]any{
 		"labels": map[string]string{
@@ -57,7 +58,7 @@ func alertOf(node string) map[string]any {
 	}
 }
 
-// As Prometheus does, with many alerts in one request.
+// Prometheus, too, posts many alerts in one request.
 func (y *yard) post(alerts []map[string]any, ends time.Time) error {
 	const atOnce = 500
 	for len(alerts) > 0 {
@@ -119,7 +120,6 @@ func (y *yard) startWatchdog() error {
 	return nil
 }
 
-// Whether Alertmanager posts to Drydock.
 func (y *yard) deliver(yes bool) error {
 	target := lab.WebhookTarget{}
 	if yes {

@@ -45,7 +45,6 @@ type call struct {
 	ResponseStatus struct{ Code int } `json:"responseStatus"`
 }
 
-// The current end of the log.
 func (a *audit) mark() int64 {
 	info, err := os.Stat(a.file)
 	if err != nil {
@@ -54,7 +53,7 @@ func (a *audit) mark() int64 {
 	return info.Size()
 }
 
-// The calls that were logged after the mark, and the next mark.
+// since returns the calls that were logged after the mark, and the next mark.
 func (a *audit) since(mark int64) (calls []call, next int64, err error) {
 	f, err := os.Open(a.file)
 	if err != nil {

@@ -44,9 +44,9 @@ type spent struct {
 	peak       float64 // the highest resident memory in MB, including mapped blocks
 }
 
-// A whole backtest against Prometheus' own backfill of rules by promtool, with the same rules at
-// the same interval. Both figures include the Prometheus that answers. In addition, the backtest
-// reads the fleet and decides. No cluster is needed.
+// measureBacktest compares a whole backtest with Prometheus' own backfill of rules by promtool,
+// with the same rules at the same interval. Both figures include the Prometheus that answers. In
+// addition, the backtest reads the fleet and decides. No cluster is needed.
 func measureBacktest(ctx context.Context, o options, size int, t *table) error {
 	dir, err := os.MkdirTemp("", "drydock-bench-backtest-")
 	if err != nil {

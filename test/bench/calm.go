@@ -29,7 +29,7 @@ func (y *yard) calm() error {
 	return y.cleared()
 }
 
-// No Node has any of Drydock's keys.
+// cleared waits until no Node has any of Drydock's keys.
 func (y *yard) cleared() error {
 	return y.until(5*time.Minute, "the storm to be over", func() (bool, error) {
 		nodes, err := y.lab.Client().CoreV1().Nodes().List(y.ctx, metav1.ListOptions{ResourceVersion: "0"})
@@ -74,7 +74,6 @@ func (y *yard) posted() error {
 	})
 }
 
-// Nil if the node has none of Drydock's keys.
 func withoutTrace(annotations map[string]string) []byte {
 	off := map[string]any{}
 	for k := range annotations {

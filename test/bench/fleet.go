@@ -51,7 +51,6 @@ type fleet struct {
 
 func nodeName(i int) string { return fmt.Sprintf("node-%d", i) }
 
-// Several nodes at the same time.
 func newFleet(ctx context.Context, config *rest.Config, size int) (*fleet, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -83,7 +82,8 @@ func newFleet(ctx context.Context, config *rest.Config, size int) (*fleet, error
 	return f, nil
 }
 
-// The next attempt may succeed: etcd did not answer in time, or the API server is overloaded.
+// mayPass reports that the next attempt may succeed: etcd did not answer in time, or the API server
+// is overloaded.
 func mayPass(err error) bool {
 	return apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err)
 }
@@ -158,7 +158,7 @@ func heavyNode(i int) *corev1.Node {
 
 var since = time.Now().Add(-time.Hour).Truncate(time.Second)
 
-// Until every node has lost its first taint and has a lease, however long etcd takes.
+// await waits until every node has lost its first taint and has a lease, however long etcd takes.
 func (f *fleet) await(ctx context.Context) error {
 	left, passing := f.size, error(nil)
 	err := wait.PollUntilContextTimeout(ctx, f.again.Duration, 5*time.Minute, true, func(ctx context.Context) (bool, error) {
@@ -175,7 +175,7 @@ func (f *fleet) await(ctx context.Context) error {
 	return nil
 }
 
-// Missing leases, and taints of new nodes that are not removed yet.
+// unfinished counts missing leases, and the taints of new nodes that are not removed yet.
 func (f *fleet) unfinished(ctx context.Context) (int, error) {
 	leases, err := f.client.CoordinationV1().Leases(corev1.NamespaceNodeLease).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
@@ -192,7 +192,8 @@ func (f *fleet) unfinished(ctx context.Context) (int, error) {
 	return left, nil
 }
 
-// One node in ten every 10 s, evenly distributed over that time, until ctx ends.
+// beat writes the status of one node in ten every 10 s, evenly distributed over that time, until
+// ctx ends.
 func (f *fleet) beat(ctx context.Context) {
 	beating := max(f.size/heartbeatShare, 1)
 	ticker := time.NewTicker(heartbeat / time.Duration(beating))
@@ -226,8 +227,8 @@ func (f *fleet) beat(ctx context.Context) {
 	}
 }
 
-// The plain PATCH that other figures are compared with: one annotation on one node, without
-// decoding the answer.
+// patch is the plain PATCH that other figures are compared with: one annotation on one node,
+// without decoding the answer.
 func (f *fleet) patch(ctx context.Context, node, key string, value any) error {
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{key: value}}})
 	if err != nil {

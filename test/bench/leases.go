@@ -13,8 +13,8 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// Two ways in turn: the sample that Drydock reads before its first repair after a quiet time, and
-// all leases.
+// Leases are read in two ways, in turn: the sample that Drydock reads before its first repair after
+// a quiet time, and all leases.
 func (y *yard) measureLeases() error {
 	config := rest.CopyConfig(y.lab.AdminConfig())
 	config.QPS, config.DisableCompression = -1, true

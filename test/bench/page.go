@@ -12,8 +12,8 @@ import (
 // A page that answers a key within this time feels immediate.
 const atOnce = 100 * time.Millisecond
 
-// How long the page of `kubectl drydock ui` takes to show all nodes, how late it shows a change,
-// and how long it takes to answer a key.
+// measurePage measures how long the page of `kubectl drydock ui` takes to show all nodes, how late
+// it shows a change, and how long it takes to answer a key.
 func (y *yard) measurePage() error {
 	if err := browser.Supported(); err != nil {
 		y.table.add(row{what: "page", nodes: y.fleet.size, measured: "not measured: " + err.Error(), reference: "-", ratio: "-", target: "-"})
@@ -78,7 +78,7 @@ func (y *yard) measurePage() error {
 	return y.measureKeys(tab)
 }
 
-// The first paint of a page that does not exist.
+// emptyPaint measures the first paint of a page that does not exist.
 func (y *yard) emptyPaint(tab *browser.Tab, origin string) (time.Duration, error) {
 	var paints []time.Duration
 	for range y.rounds {
@@ -97,8 +97,8 @@ func (y *yard) emptyPaint(tab *browser.Tab, origin string) (time.Duration, error
 	return median(paints), nil
 }
 
-// When a node's tile shows a pause and its end, and for comparison when the API server answers the
-// change.
+// measureDelay measures when a node's tile shows a pause and its end, and for comparison when the
+// API server answers the change.
 func (y *yard) measureDelay(tab *browser.Tab) error {
 	const node = "node-7"
 	var seen, answered []time.Duration
@@ -181,7 +181,7 @@ func (y *yard) stepping(tab *browser.Tab, step string) (took, error) {
 	return took{milliseconds(wall), after.Since(before)}, err
 }
 
-// Typing into the filter, and moving between the tiles with the keyboard.
+// measureKeys measures typing into the filter, and moving between the tiles with the keyboard.
 func (y *yard) measureKeys(tab *browser.Tab) error {
 	idle, err := y.slowest(tab, idleStep)
 	if err != nil {
@@ -210,7 +210,8 @@ func (y *yard) measureKeys(tab *browser.Tab) error {
 	return nil
 }
 
-// The median of the slowest step of each round, for each of the two figures separately.
+// slowest returns the median of the slowest step of each round, for each of the two figures
+// separately.
 func (y *yard) slowest(tab *browser.Tab, steps ...string) (took, error) {
 	var walls, all, script, style, layout []time.Duration
 	for range y.rounds {

@@ -28,8 +28,8 @@ var (
 	backtestFrom    = backtestSamples.Add(10 * time.Minute)
 )
 
-// Samples as Prometheus has them from kube-state-metrics and node-problem-detector. One node in a
-// hundred is not Ready in the second hour of each day.
+// The samples are as Prometheus has them from kube-state-metrics and node-problem-detector. One
+// node in a hundred is not Ready in the second hour of each day.
 func writePast(ctx context.Context, dir string, size int, until time.Time) error {
 	built, err := programs.Build(ctx, os.Stdout, "promtool")
 	if err != nil {
@@ -85,7 +85,7 @@ func pastSeries(size int) (all []pastSeriesOf) {
 	return all
 }
 
-// In the OpenMetrics format.
+// The samples are in the OpenMetrics format.
 func writeHour(path string, all []pastSeriesOf, begin time.Time) (err error) {
 	file, err := os.Create(path)
 	if err != nil {

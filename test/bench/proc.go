@@ -33,7 +33,7 @@ func cpuOf(pid int) (time.Duration, error) {
 	return sum, nil
 }
 
-// In MB (a million bytes). peak is the highest resident memory so far.
+// The unit is MB (a million bytes). peak is the highest resident memory so far.
 func memoryOf(pid int) (resident, anonymous, peak float64, err error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

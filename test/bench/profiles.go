@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// What Drydock has allocated and holds after a part.
+// The profiles show what Drydock has allocated and holds after a part.
 func (y *yard) profile(part string) error {
 	if y.profiles == "" {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// A restart of Drydock, and for comparison a plain LIST of the Nodes.
+// measureStart measures a restart of Drydock, and for comparison a plain LIST of the Nodes.
 func (y *yard) measureStart() error {
 	config := rest.CopyConfig(y.lab.AdminConfig())
 	config.ContentType, config.AcceptContentTypes = "application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf"
@@ -55,7 +55,7 @@ func (y *yard) measureStart() error {
 // leader.
 const leadYoung = 2 * time.Minute
 
-// A minute with nothing but heartbeats.
+// The minute has nothing but heartbeats.
 func (y *yard) measureIdle() error {
 	y.sleep(max(0, leadYoung-time.Since(y.led)) + 5*time.Second)
 	y.profileWhile("idle", 55)
@@ -128,7 +128,6 @@ func (y *yard) addCPU(what string, u usage) {
 	})
 }
 
-// The most frequent kind is first.
 func counted(kinds map[string]int) string {
 	if len(kinds) == 0 {
 		return "none"

@@ -33,7 +33,6 @@ const (
 	referenceWatch    = "watch"    // ADDRESS KUBECONFIG: keeps a trimmed cache of Nodes, and does nothing with it
 )
 
-// Until ctx ends.
 func reference(ctx context.Context, kind string, args []string) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {})

@@ -100,8 +100,8 @@ func (y *yard) postUntilCall(node string) (time.Duration, error) {
 	return call.At.Sub(began), y.post([]map[string]any{alert}, time.Now())
 }
 
-// The provider's first request after the given time. Drydock looks the machine up before it writes
-// the intent.
+// firstAsked returns the time of the provider's first request after the given time. Drydock looks
+// the machine up before it writes the intent.
 func (y *yard) firstAsked(after time.Time) time.Time {
 	for _, c := range y.civo.Calls() {
 		if c.At.After(after) {
@@ -111,7 +111,6 @@ func (y *yard) firstAsked(after time.Time) time.Time {
 	return after
 }
 
-// Until no repair is on record.
 func (y *yard) awaitNoRepairs() error {
 	return y.until(3*time.Minute, "all repairs to end", func() (bool, error) {
 		m, err := y.metrics()
@@ -124,8 +123,8 @@ func (y *yard) awaitNoRepairs() error {
 	})
 }
 
-// The API calls of whole repairs: from Alertmanager's own post of the firing alert to its own post
-// of the resolved alert and the end of the repair.
+// measureRepair counts the API calls of whole repairs: from Alertmanager's own post of the firing
+// alert to its own post of the resolved alert and the end of the repair.
 func (y *yard) measureRepair() error {
 	if err := y.deliver(true); err != nil {
 		return err

@@ -13,8 +13,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// An alert for every node at the same time, posted by Alertmanager itself, in one group for each
-// node.
+// A storm is an alert for every node at the same time, posted by Alertmanager itself, in one group
+// for each node.
 func (y *yard) measureStorms() error {
 	size := y.fleet.size
 	if err := y.calm(); err != nil { // an earlier part may have left alerts, and Drydock does not write an alert that is already there
@@ -127,8 +127,8 @@ func (y *yard) storm() (s stormed, err error) {
 	return s, nil
 }
 
-// The time until the API server has answered the last write of an alert, and the longest time
-// without a renewal of the leader's Lease.
+// took is the time until the API server has answered the last write of an alert. leaseGap is the
+// longest time without a renewal of the leader's Lease.
 func (y *yard) written() (took, leaseGap time.Duration, err error) {
 	mark := y.audit.mark()
 	began := time.Now()
@@ -157,8 +157,8 @@ func (y *yard) written() (took, leaseGap time.Duration, err error) {
 	return ended.Sub(began), leaseGap, err
 }
 
-// The same storms with a receiver that only writes, as Drydock's own user. Drydock is stopped
-// meanwhile.
+// bareStorms measures the same storms with a receiver that only writes, as Drydock's own user.
+// Drydock is stopped meanwhile.
 func (y *yard) bareStorms() (time.Duration, error) {
 	if err := y.stopDrydock(); err != nil {
 		return 0, err
@@ -201,7 +201,7 @@ func (y *yard) bareStorms() (time.Duration, error) {
 	return median(took), y.awaitLead()
 }
 
-// The annotation that has the node's alert.
+// keyOf returns the annotation that has the node's alert.
 func keyOf(node string) string {
 	labels, _ := alertOf(node)["labels"].(map[string]string)
 	return remediations.AlertPrefix + remediations.Fingerprint(labels)
@@ -255,7 +255,7 @@ func (y *yard) refused(ctx context.Context, node string) error {
 	return context.DeadlineExceeded
 }
 
-// For what needs a fleet whose nodes all have their alerts.
+// These measurements need a fleet whose nodes all have their alerts.
 func (y *yard) afterStorm() error {
 	resident, anonymous, peak, err := memoryOf(y.drydock.PID())
 	if err != nil {

@@ -105,7 +105,7 @@ func lines(file string) []string {
 	return strings.Split(string(data), "\n")
 }
 
-// The smallest value that is not below a share q of the values.
+// quantile returns the smallest value that is not below a share q of the values.
 func quantile[T int | int64 | float64 | time.Duration](values []T, q float64) T {
 	if len(values) == 0 {
 		return 0

@@ -58,7 +58,8 @@ func (y *yard) measureUnchanged() error {
 	return nil
 }
 
-// For about a second over 16 connections. The result is how many alerts per second were accepted.
+// postAll posts for about a second over 16 connections, and returns how many alerts per second were
+// accepted.
 func (y *yard) postAll(url string, posts [][]byte, perPost int) (float64, error) {
 	const lasts = time.Second
 	began := time.Now()

@@ -65,7 +65,7 @@ func names() (out []string) {
 	return append(out, backtestPart)
 }
 
-// All figures for a fleet of one size.
+// measure takes all figures for a fleet of one size.
 func measure(ctx context.Context, o options, size int, t *table) (err error) {
 	began := time.Now()
 	fmt.Printf("\n%d nodes\n", size)
@@ -174,7 +174,6 @@ func (y *yard) start(size int) (err error) {
 	return y.startDrydock(lab.DrydockOptions{})
 }
 
-// In a process of its own.
 func (y *yard) startReference(kind string, args ...string) (*lab.Process, string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -200,8 +199,8 @@ func (y *yard) startReference(kind string, args ...string) (*lab.Process, string
 // As in Drydock's pod.
 const memoryLimit = "200MiB"
 
-// As in production, with two differences: repairs end soon, and the limits allow many repairs at
-// the same time.
+// The configuration is as in production, with two differences: repairs end soon, and the limits
+// allow many repairs at the same time.
 func (y *yard) config() map[string]any {
 	return map[string]any{
 		"alertmanager":   map[string]any{"pollInterval": "15s", "maxStaleness": "30s"},
@@ -249,7 +248,7 @@ func (y *yard) left() <-chan struct{} {
 	return y.drydock.Done()
 }
 
-// Drydock leads and has queried Alertmanager.
+// awaitLead waits until Drydock leads and has queried Alertmanager.
 func (y *yard) awaitLead() error {
 	return y.until(time.Minute, "Drydock to lead and to see the Watchdog", func() (bool, error) {
 		m, err := y.metrics()
@@ -258,7 +257,7 @@ func (y *yard) awaitLead() error {
 	})
 }
 
-// It polls, for conditions that cannot be watched.
+// until polls, for conditions that cannot be watched.
 func (y *yard) until(within time.Duration, what string, done func() (bool, error)) error {
 	deadline := time.NewTimer(within)
 	defer deadline.Stop()

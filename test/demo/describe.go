@@ -16,7 +16,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// As `kubectl describe node` shows it: the annotations, the Ready condition and the Events.
+// describe prints what `kubectl describe node` shows: the annotations, the Ready condition and the
+// Events.
 func describe(ctx context.Context, l *lab.Lab) error {
 	node, err := l.Client().CoreV1().Nodes().Get(ctx, broken, metav1.GetOptions{})
 	if err != nil {
@@ -48,7 +49,6 @@ func describe(ctx context.Context, l *lab.Lab) error {
 	return table.Flush()
 }
 
-// When an Event was last seen.
 func seen(e corev1.Event) metav1.Time {
 	switch {
 	case e.Series != nil:

@@ -20,8 +20,8 @@ import (
 
 const touchy = "node-3"
 
-// The second act: a person silences a node, and then tries to drain it while it is under repair.
-// refused is called when Drydock has refused that.
+// people is the second act: a person silences a node, and then tries to drain it while it is under
+// repair. refused is called when Drydock has refused that.
 func people(ctx context.Context, l *lab.Lab, b built, config string, within time.Duration, refused func()) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*within)
 	defer cancel()
@@ -90,7 +90,6 @@ func shown(command, text string) {
 	fmt.Println()
 }
 
-// Both streams of the program.
 func output(ctx context.Context, path string, args ...string) (string, error) {
 	out, err := exec.CommandContext(ctx, path, args...).CombinedOutput()
 	if err != nil {
@@ -118,7 +117,6 @@ func why(ctx context.Context, l *lab.Lab, program, config string) error {
 	return nil
 }
 
-// kubectl-drydock's output is shown.
 func plugin(ctx context.Context, l *lab.Lab, program string, args ...string) error {
 	out, err := ask(ctx, l, program, args...)
 	if err != nil {

@@ -60,9 +60,9 @@ func startCivo(ctx context.Context, l *lab.Lab, _ built, off func(string)) (*mac
 	}}, nil
 }
 
-// The receiver of deploy/examples, with a list of the machines and a command that power-cycles one
-// of them. Each machine is at the power outlet with its number. The command writes the outlet into
-// a pipe, which the simulated outlets read.
+// startReceiver starts the receiver of deploy/examples, with a list of the machines and a command
+// that power-cycles one of them. Each machine is at the power outlet with its number. The command
+// writes the outlet into a pipe, which the simulated outlets read.
 func startReceiver(ctx context.Context, l *lab.Lab, b built, off func(string)) (*machines, error) {
 	all, err := l.Client().CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -33,8 +33,8 @@ func (s sighting) seen(ctx context.Context, n *corev1.Node) string {
 	return ""
 }
 
-// A line for each thing that happens, with the time since the break. answer is the name of the
-// provider's answer.
+// watch prints a line for each thing that happens, with the time since the break. answer is the
+// name of the provider's answer.
 func watch(ctx context.Context, l *lab.Lab, reboots func() []string, answer string, within time.Duration) error {
 	node, err := l.Client().CoreV1().Nodes().Get(ctx, broken, metav1.GetOptions{})
 	if err != nil {

@@ -221,7 +221,7 @@ func tryAll(ctx context.Context, all []mutant, chosen []int, explained map[strin
 	return nil
 }
 
-// The folder's tests are those of the changed package.
+// isNear reports whether the folder's tests are those of the changed package.
 func isNear(folder string, m mutant) bool {
 	own := path.Dir(m.file)
 	return folder == own || slices.Contains(nearBy[own], folder)
@@ -243,7 +243,6 @@ func inOrder(suites []*suite, m mutant, nearAlone bool) (out []*suite) {
 	return out
 }
 
-// From the output of an earlier run.
 func killedIn(file string) (string, error) {
 	if file == "" {
 		return "", nil
@@ -261,7 +260,7 @@ func killedIn(file string) (string, error) {
 	return out.String(), nil
 }
 
-// By the mutants' names. A line of the file has a name, a tab and the reason.
+// The key is a mutant's name. A line of the file has a name, a tab and the reason.
 func explanations(file string) (map[string]string, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -282,7 +281,6 @@ func explanations(file string) (map[string]string, error) {
 	return out, nil
 }
 
-// In the order of the files.
 func mutants(patterns []string) ([]mutant, error) {
 	var all []mutant
 	for _, pattern := range patterns {

@@ -60,8 +60,8 @@ var swapped = map[token.Token]token.Token{
 	token.EQL: token.NEQ, token.NEQ: token.EQL, token.LAND: token.LOR, token.LOR: token.LAND,
 }
 
-// A condition that never holds, a condition that always holds, another comparison or conjunction,
-// and a conjunction without one of its sides.
+// The mutants are a condition that never holds, a condition that always holds, another comparison
+// or conjunction, and a conjunction without one of its sides.
 func mutantsOf(file string) ([]mutant, error) {
 	source, err := os.ReadFile(file)
 	if err != nil {

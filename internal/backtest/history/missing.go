@@ -77,8 +77,8 @@ func (o *Options) selector(what, by string) string {
 	return metric + "{" + strings.TrimPrefix(more+by, ",") + "}"
 }
 
-// For series of alerts the name includes the matcher of the alert's name. "" if the selector names
-// no metric.
+// named includes the matcher of the alert's name for series of alerts. It returns "" if the
+// selector names no metric.
 func named(selector []*labels.Matcher) string {
 	what, alert := "", ""
 	for _, m := range selector {

@@ -13,9 +13,9 @@ import (
 // If more nodes changed, the query is about all nodes.
 const mostMoved = 500
 
-// One query per metric over the whole interval, [from, last] in ms, because one query per step
-// would take many times as long. by is the matcher for the nodes that may have changed, or "" for
-// all nodes.
+// moved sends one query per metric over the whole interval, [from, last] in ms, because one query
+// per step would take many times as long. by is the matcher for the nodes that may have changed, or
+// "" for all nodes.
 //
 // A series existed for the whole interval if it has as many samples as most series of
 // kube_node_info from the same kube-state-metrics.

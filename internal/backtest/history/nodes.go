@@ -115,7 +115,6 @@ func (f *fleet) run(ctx context.Context, p *Past, from, until int64) ([]nodeChan
 	return f.settle(events, gaps), nil
 }
 
-// The result is when gaps began and ended.
 func (f *fleet) seen(shown []series, from, last int64) (gaps []nodeChange) {
 	step, lookback := f.options.Step.Milliseconds(), f.options.Lookback.Milliseconds()
 	all := &series{}

@@ -111,7 +111,7 @@ func fixedLabels(group *rulefmt.RuleGroup, r *rulefmt.Rule) model.LabelSet {
 	return out
 }
 
-// The skipped rules make alerts that cannot matter. Nil if there are none.
+// skip reports rules whose alerts cannot matter, or nil if there are none.
 func (b *rulebook) skip() []Skip {
 	if len(b.unused) == 0 {
 		return nil

@@ -101,8 +101,8 @@ func (s *server) collect(ctx context.Context, q question, by string, depth int, 
 	return nil
 }
 
-// Two matchers for the label node, which divide the nodes by one bit of one of the last four
-// characters of their names. depth selects the character and the bit.
+// halves returns two matchers for the label node, which divide the nodes by one bit of one of the
+// last four characters of their names. depth selects the character and the bit.
 func halves(depth int) []string {
 	const letters = "0123456789abcdefghijklmnopqrstuvwxyz"
 	var some []byte
@@ -130,7 +130,7 @@ func (s *server) learn(q question, most int64) {
 	s.most[q.name] = min(most, cmp.Or(s.most[q.name], points))
 }
 
-// For a fault that smaller queries do not avoid. The error says what the user can do.
+// say is for a fault that smaller queries do not avoid. The error says what the user can do.
 func (s *server) say(q question, f *fault) error {
 	const late = "Run the backtest again later: with --state, the next run continues where this one stopped"
 	switch f.kind {

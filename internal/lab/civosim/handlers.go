@@ -37,7 +37,7 @@ func (s *Server) listInstances(_ *http.Request, _ requestBody, fault Fault) repl
 	return reply{status: http.StatusOK, body: s.asJSON(all)}
 }
 
-// Also an instance of another cluster of the account.
+// getInstance also returns an instance of another cluster of the account.
 func (s *Server) getInstance(r *http.Request, _ requestBody, _ Fault) reply {
 	in, found := s.anyOf(r.PathValue("instance"))
 	if !found {

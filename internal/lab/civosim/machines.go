@@ -68,7 +68,7 @@ type pool struct {
 	count int
 }
 
-// Nil if there is none. The caller must hold mu, or no other goroutine may run yet.
+// pool returns nil if there is none. The caller must hold mu, or no other goroutine may run yet.
 func (s *Server) pool(id string) *pool {
 	i := slices.IndexFunc(s.pools, func(p *pool) bool { return p.id == id })
 	if i < 0 {
@@ -86,7 +86,7 @@ func (s *Server) find(match func(Instance) bool) (Instance, bool) {
 	return s.instances[i], true
 }
 
-// Also an instance elsewhere in the account. The caller must hold mu.
+// anyOf also returns an instance elsewhere in the account. The caller must hold mu.
 func (s *Server) anyOf(id string) (Instance, bool) {
 	in, found := s.find(func(in Instance) bool { return in.ID == id })
 	if i := slices.IndexFunc(s.o.Elsewhere, func(in Instance) bool { return in.ID == id }); !found && i >= 0 {
@@ -153,7 +153,7 @@ func (s *Server) build(hostname, pool string) Instance {
 	return in
 }
 
-// After BuildTime. The caller holds mu.
+// The machine becomes ACTIVE after BuildTime. The caller holds mu.
 func (s *Server) join(in Instance) {
 	s.later(s.o.BuildTime, "adding "+in.Hostname, func(m Machines) error {
 		up, there := s.activate(in.ID)

@@ -83,7 +83,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, op Op, h handler)
 	_, _ = w.Write(text)
 }
 
-// Close waits for a call that has entered. False if the simulator is closing.
+// Close waits for a call that has entered. enter returns false if the simulator is closing.
 func (s *Server) enter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,7 +114,8 @@ func (s *Server) hook(op Op) func() {
 	return s.hooks[op]
 }
 
-// False if the caller has disconnected or the simulator has been closed in the meantime.
+// pause returns false if the caller has disconnected or the simulator has been closed in the
+// meantime.
 func (s *Server) pause(r *http.Request, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

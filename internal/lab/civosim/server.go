@@ -144,8 +144,8 @@ type reply struct {
 	done   string
 }
 
-// Civo checks the caller before it reads what is requested. False, with the error, if the caller is
-// refused.
+// Civo checks the caller before it reads what is requested. authorize returns false, with the
+// error, if the caller is refused.
 func (s *Server) authorize(r *http.Request, body requestBody) (reply, bool) {
 	want := "bearer " + s.o.APIKey
 	if subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), []byte(want)) != 1 {

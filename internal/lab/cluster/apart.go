@@ -75,7 +75,7 @@ func (m *Machine) Listen(ctx context.Context, address string) (listener net.List
 	return listener, nil
 }
 
-// Until the listener is closed.
+// forward returns when the listener is closed.
 func forward(listener net.Listener, to string) {
 	for {
 		from, err := listener.Accept()

@@ -27,7 +27,6 @@ import (
 // The same as in lab.APIServerArgs.
 const serviceNetwork = "10.0.0.0/24"
 
-// Where the hosts reach the API server.
 func (c *Cluster) server() string {
 	return fmt.Sprintf("https://%s:%d", c.Hosts.Machine(), c.options.APIServerPort)
 }
@@ -55,8 +54,8 @@ func (c *Cluster) authorities() *x509.CertPool {
 	return pool
 }
 
-// Etcd, the API server, the nodes, the scheduler and this network's kube-proxy. The lab itself
-// starts kube-controller-manager.
+// startControlPlane starts etcd, the API server, the nodes, the scheduler and this network's
+// kube-proxy. The lab itself starts kube-controller-manager.
 func (c *Cluster) startControlPlane(ctx context.Context, credentials lab.Credentials) (_ string, err error) {
 	c.credentials = credentials
 	url := fmt.Sprintf("https://127.0.0.1:%d", c.options.APIServerPort)

@@ -96,7 +96,6 @@ const podNetwork = "10.66.0.0/16"
 
 func podRange(node int) string { return fmt.Sprintf("10.66.%d.0/24", node+1) }
 
-// For a machine with version 1 of control groups whose root may not raise limits.
 func kubeletConfig() map[string]any {
 	return map[string]any{
 		"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",

@@ -104,7 +104,7 @@ func disposableNodes(ctx context.Context, client kubernetes.Interface) (names []
 	return names, pause, nil
 }
 
-// "" if there is none.
+// imageOfAll returns "" if the Nodes have no such image in common.
 func imageOfAll(nodes []corev1.Node) string {
 	count := map[string]int{}
 	for _, n := range nodes {

@@ -91,7 +91,7 @@ func (b *balancer) accept(ctx context.Context) {
 	}
 }
 
-// In turn. Nil if no host is ready.
+// next takes the hosts in turn. It returns nil if no host is ready.
 func (b *balancer) next() *Host {
 	b.mu.Lock()
 	defer b.mu.Unlock()

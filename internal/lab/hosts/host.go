@@ -105,7 +105,7 @@ func (h *Host) write(path string, mode fs.FileMode, data []byte) error {
 	return nil
 }
 
-// Atomic, so that a reader gets either the old or the new content.
+// place is atomic, so that a reader gets either the old or the new content.
 func place(path string, mode fs.FileMode, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
@@ -186,7 +186,7 @@ func (h *Host) off(p *lab.Process) bool {
 	return h.process != p
 }
 
-// False if the machine was switched off, or if it does not start.
+// onAgain returns false if the machine was switched off, or if it does not start.
 func (h *Host) onAgain(p *lab.Process) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -210,7 +210,7 @@ func (h *Host) awaitEmpty() {
 	})
 }
 
-// Until sshd sends its identification.
+// awaitSSH waits until sshd sends its identification.
 func (h *Host) awaitSSH(ctx context.Context) error {
 	last := errors.New("nothing asked yet")
 	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
@@ -252,7 +252,7 @@ func (h *Host) Off() {
 	h.process = nil
 }
 
-// One for each hierarchy.
+// groups returns one control group for each hierarchy.
 func (h *Host) groups() []string {
 	var groups []string
 	for _, dir := range h.hosts.groups {
@@ -300,7 +300,7 @@ const inside = `"$@"; exit`
 // capabilities of this process, and could set the clock of the real machine, which all hosts share.
 const Bounding = "--bounding-set=-sys_time,-wake_alarm,-sys_module,-sys_rawio,-syslog"
 
-// As root, without SSH.
+// The command runs as root, without SSH.
 func (h *Host) command(ctx context.Context, args ...string) (*exec.Cmd, error) {
 	pid, err := h.init()
 	if err != nil {
@@ -311,7 +311,8 @@ func (h *Host) command(ctx context.Context, args ...string) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// The process ID of the host's systemd. unshare started systemd-nspawn, which started this systemd.
+// init returns the process ID of the host's systemd. unshare started systemd-nspawn, which started
+// this systemd.
 func (h *Host) init() (int, error) {
 	h.mu.Lock()
 	p := h.process

@@ -173,7 +173,7 @@ func (h *Host) RebootAttempts(ctx context.Context) ([]string, error) {
 	return h.taken(ctx, "drydock-reboot.service")
 }
 
-// The attempts that made systemd start this transient unit.
+// taken returns the attempts that made systemd start this transient unit.
 func (h *Host) taken(ctx context.Context, unit string) ([]string, error) {
 	text, err := h.journal(ctx, takenIn(unit)...)
 	if err != nil {
@@ -191,7 +191,7 @@ func (h *Host) taken(ctx context.Context, unit string) ([]string, error) {
 	return out, nil
 }
 
-// One line for each start of the transient unit.
+// The journal has one line for each start of the transient unit.
 func takenIn(unit string) []string {
 	return []string{"--output=json", "--all", "--no-pager", "_PID=1", "UNIT=" + unit, "MESSAGE_ID=" + unitStarting}
 }

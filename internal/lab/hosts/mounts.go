@@ -19,7 +19,7 @@ func mountMemory(dir string) error {
 	return nil
 }
 
-// A host's own layer over the tree. The result is its root file system.
+// mountOverlay mounts a host's own layer over the tree, and returns the host's root file system.
 func mountOverlay(tree, dir string) (root string, err error) {
 	at := map[string]string{}
 	for _, name := range []string{"upper", "work", "root"} {
@@ -43,7 +43,7 @@ func mountOverlay(tree, dir string) (root string, err error) {
 // The ID of the process that made the groups follows.
 const groupPrefix = "drydock-lab-hosts-"
 
-// Where version 2 of control groups is mounted.
+// groups returns where version 2 of control groups is mounted.
 func groups() (string, error) {
 	for _, dir := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
 		var fs unix.Statfs_t
@@ -54,8 +54,8 @@ func groups() (string, error) {
 	return "", errors.New("looking for what hosts need of the kernel: version 2 of control groups is not mounted")
 }
 
-// One group of version 2 or, with pods, one in each hierarchy of version 1. The empty groups of
-// killed clusters are removed.
+// newGroups makes one group of version 2 or, with pods, one in each hierarchy of version 1. It
+// removes the empty groups of killed clusters.
 func newGroups(pods bool) ([]string, error) {
 	root, err := groups()
 	if err != nil {
@@ -114,7 +114,8 @@ func makeGroup(dir string) error {
 	return nil
 }
 
-// The innermost group first. A group in use stays, and the next cluster removes it.
+// removeGroup begins with the innermost group. A group in use stays, and the next cluster removes
+// it.
 func removeGroup(dir string) {
 	inner, _ := os.ReadDir(dir) // at worst the group stays
 	for _, e := range inner {

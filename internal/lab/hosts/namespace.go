@@ -58,7 +58,7 @@ func onThread(f func() error) error {
 
 func (n *namespace) close() { _ = n.file.Close() } // at worst the namespace ends with the process
 
-// For other processes of this user.
+// Other processes of this user can open this path.
 func (n *namespace) path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), n.file.Fd()) }
 
 func (n *namespace) do(f func() error) error {
@@ -80,7 +80,7 @@ func (n *namespace) ip(lines ...string) error {
 	return n.do(func() error { return ip(lines...) })
 }
 
-// In this process's namespace.
+// ip runs the commands in this process's namespace.
 func ip(lines ...string) error {
 	cmd := exec.Command("ip", "-batch", "-") //nolint:noctx // it takes milliseconds, and half done would be worse
 	cmd.Stdin = strings.NewReader(strings.Join(lines, "\n") + "\n")

@@ -138,7 +138,7 @@ func (k *Kilo) apply() error {
 	return nil
 }
 
-// Which nodes Kilo treats as ready, and which of them leads each location.
+// topology returns which nodes Kilo treats as ready, and which of them leads each location.
 func (k *Kilo) topology(nodes []*corev1.Node, now time.Time) (ready map[string]bool, leads map[string]string) {
 	var seen []election.Node
 	for _, n := range nodes {

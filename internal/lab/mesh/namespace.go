@@ -46,7 +46,7 @@ func onThread(f func() error) error {
 
 func (n *namespace) close() { _ = n.file.Close() } // at worst the namespace ends with the process
 
-// For other processes of this user.
+// Other processes of this user can open this path.
 func (n *namespace) path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), n.file.Fd()) }
 
 // A socket that f opens, or a process that it starts, stays inside the namespace.

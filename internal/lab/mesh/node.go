@@ -61,12 +61,12 @@ func (n *Node) gateway() string { return fmt.Sprintf("10.%d.0.254", n.location) 
 
 func (n *Node) port() string { return fmt.Sprintf("port%d", n.number) }
 
-// The node's address in the VXLAN of its location.
+// overlay returns the node's address in the VXLAN of its location.
 func (n *Node) overlay() netip.Prefix {
 	return n.prefix(fmt.Sprintf("10.100.%d.%d/24", n.location, n.number), fmt.Sprintf("fd64:0:0:%x::%x/64", n.location, n.number))
 }
 
-// The tunnel address of the location's leader.
+// between returns the tunnel address of the location's leader.
 func (n *Node) between() netip.Prefix {
 	return n.prefix(n.wireGuardIP()+"/16", fmt.Sprintf("fd04::%x/64", n.location))
 }

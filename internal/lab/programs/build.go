@@ -117,7 +117,7 @@ func compileAll(ctx context.Context, p *progress, missing []target) error {
 	return nil
 }
 
-// Always in the same order, so that two processes never wait for each other.
+// The locks are always taken in the same order, so that two processes never wait for each other.
 func lockAll(ctx context.Context, out io.Writer, missing []target) (unlock func(), err error) {
 	sorted := slices.SortedFunc(slices.Values(missing), func(a, b target) int { return strings.Compare(a.folder, b.folder) })
 	var unlocks []func()

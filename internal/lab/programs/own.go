@@ -19,7 +19,7 @@ var versionArgs = map[string][]string{"kubectl": {"version", "--client"}, "kube-
 
 var anyVersion = regexp.MustCompile(`\bv?([0-9]+\.[0-9]+)\.[0-9]+`)
 
-// "" if the user has no such program of the pinned minor version.
+// ownProgram returns "" if the user has no such program of the pinned minor version.
 func ownProgram(ctx context.Context, t target) string {
 	if os.Getenv(OwnPrograms) == "" {
 		return ""
@@ -39,7 +39,7 @@ func ownProgram(ctx context.Context, t target) string {
 	return ""
 }
 
-// "" if the version is unknown.
+// minorOf returns "" if the version is unknown.
 func minorOf(ctx context.Context, path, name string) string {
 	args := versionArgs[name]
 	if args == nil {

@@ -201,7 +201,7 @@ func (t target) recipe() string {
 	return strings.Join(append(args, t.pkgPath()), "\n")
 }
 
-// The version of the replacement in go.mod, or else the required version.
+// pinned returns the version of the replacement in go.mod, or else the required version.
 func pinned(mod, module string) string {
 	required := ""
 	for line := range strings.Lines(mod) {

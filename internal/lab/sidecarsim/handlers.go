@@ -78,7 +78,7 @@ func (s *Server) submit(c *sidecar, _ *http.Request, call *Call, f Fault) reply 
 	return accepted
 }
 
-// Unless the sidecar's process has ended by then.
+// The task is dropped if the sidecar's process has ended by then.
 func (s *Server) later(c *sidecar, task Task, by time.Duration) {
 	process := c.process
 	s.work.Go(func() {

@@ -96,8 +96,8 @@ func (s *Server) serve(c *sidecar, w http.ResponseWriter, r *http.Request, op Op
 	_, _ = w.Write(body)
 }
 
-// Close waits for a call that has entered. False if the simulator is closing. process identifies
-// the sidecar's process that received the call.
+// Close waits for a call that has entered. enter returns false if the simulator is closing. process
+// identifies the sidecar's process that received the call.
 func (s *Server) enter(c *sidecar) (process int, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,7 +108,7 @@ func (s *Server) enter(c *sidecar) (process int, ok bool) {
 	return c.process, true
 }
 
-// Unless the sidecar's process has ended in the meantime.
+// perform does nothing if the sidecar's process has ended in the meantime.
 func (s *Server) perform(c *sidecar, process int, r *http.Request, op Op, number int, h handler, f Fault) (reply, bool) {
 	if refusal, ok := s.authorize(r, c.pod, op, number); !ok {
 		return refusal, true
@@ -129,7 +129,7 @@ func (s *Server) perform(c *sidecar, process int, r *http.Request, op Op, number
 	return answer, true
 }
 
-// False if the caller has disconnected or the sidecar has ended in the meantime.
+// pause returns false if the caller has disconnected or the sidecar has ended in the meantime.
 func pause(c *sidecar, r *http.Request, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -11,7 +11,6 @@ import (
 	"drydock.dev/drydock/remediations/admission"
 )
 
-// The state of the Node before a request.
 func inFlight(n *corev1.Node) { Put(n, Record(remediations.PhaseVerifying)) }
 func acting(n *corev1.Node)   { Put(n, Record(remediations.PhaseActing)) }
 func pending(n *corev1.Node)  { Put(n, Record(remediations.PhasePending)) }
@@ -41,7 +40,6 @@ func malformed(n *corev1.Node) {
 	n.Annotations[remediations.NodeRepairKey] = "{"
 }
 
-// Without the phase label.
 func recordOnly(n *corev1.Node) { inFlight(n); delete(n.Labels, remediations.PhaseLabel) }
 
 func observedNow(n *corev1.Node) {
@@ -73,7 +71,7 @@ func replacing(phase remediations.Phase, step, uid string) func(*corev1.Node) {
 	}
 }
 
-// A reboot whose record contains the words of a replacement's record.
+// The record of this reboot contains the words of a replacement's record.
 func looksLikeReplacing(n *corev1.Node) {
 	r := Record(remediations.PhaseVerifying)
 	r.After = &remediations.After{ID: "a1b2c3", Step: remediations.StepRef{Name: "replace", Attempt: 1}}
@@ -100,7 +98,6 @@ func breakGlass(before func(*corev1.Node)) func(*corev1.Node) {
 	}
 }
 
-// The changes that requests make.
 func cordon(n *corev1.Node)   { n.Spec.Unschedulable = true }
 func uncordon(n *corev1.Node) { n.Spec.Unschedulable = false }
 

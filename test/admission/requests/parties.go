@@ -76,7 +76,7 @@ func driving() []Case {
 	}
 }
 
-// Changes by the users that carry out a step, and changes that only look like them.
+// working returns changes by the users that carry out a step, and changes that only look like them.
 func working() []Case {
 	const another = "00000000-0000-0000-0000-000000000000"
 	replaced := replacing(remediations.PhaseVerifying, "replace", UID)

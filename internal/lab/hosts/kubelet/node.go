@@ -57,7 +57,7 @@ func newNode(c Config) *node {
 	return n
 }
 
-// Four times within the lease's duration.
+// The lease is renewed four times within its duration.
 func (n *node) keep(ctx context.Context) {
 	tick := time.NewTicker(time.Duration(n.config.LeaseSeconds) * time.Second / 4)
 	defer tick.Stop()
@@ -87,8 +87,8 @@ func (n *node) renew(ctx context.Context) {
 	}
 }
 
-// One API server after the other. If two attempts run at the same time, only one of them can write
-// the lease.
+// renewAtAny tries one API server after the other. If two attempts run at the same time, only one
+// of them can write the lease.
 func (n *node) renewAtAny(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // the other answers are not needed
@@ -158,14 +158,14 @@ func (n *node) renewAt(ctx context.Context, server kubernetes.Interface, before 
 	return did, nil
 }
 
-// The node has the expected boot and conditions.
+// says reports whether the node has the expected boot and conditions.
 func says(is, want corev1.NodeStatus) bool {
 	return is.NodeInfo.BootID == want.NodeInfo.BootID && !slices.ContainsFunc(want.Conditions, func(w corev1.NodeCondition) bool {
 		return !slices.ContainsFunc(is.Conditions, func(c corev1.NodeCondition) bool { return c.Type == w.Type && c.Status == w.Status })
 	})
 }
 
-// The conditions of a healthy node, with their transition times.
+// The conditions keep their transition times from before.
 func conditions(healthy, before []corev1.NodeCondition, now time.Time) []corev1.NodeCondition {
 	var out []corev1.NodeCondition
 	for _, c := range healthy {
@@ -180,7 +180,7 @@ func conditions(healthy, before []corev1.NodeCondition, now time.Time) []corev1.
 	return out
 }
 
-// As a real kubelet, without reading the lease first.
+// A real kubelet, too, renews its lease without reading it first.
 func (n *node) renewLease(
 	ctx context.Context, server kubernetes.Interface, lease *coordinationv1.Lease, uid types.UID, now time.Time,
 ) (_ *coordinationv1.Lease, err error) {
