@@ -13,7 +13,6 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// The content of the shipped file deploy/prometheus-sidecars.yaml.
 type sidecarScrape struct {
 	Jobs    []map[string]any `json:"scrape_configs"`
 	Modules map[string]any   `json:"modules"`

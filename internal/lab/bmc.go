@@ -92,7 +92,6 @@ func (l *Lab) StartBMC(ctx context.Context, node string, o BMCOptions) (*BMC, er
 	return b, nil
 }
 
-// The machine goes down at once and comes up again in the background.
 func (b *BMC) reset(kind string, o BMCOptions) {
 	if o.Hangs && strings.HasPrefix(kind, "Graceful") {
 		return

@@ -104,7 +104,6 @@ func clusterLease(namespace string) map[string]any {
 	return map[string]any{"namespace": namespace, "name": "drydock-cluster"}
 }
 
-// How long the API server waits for Drydock's webhook.
 var webhookTimeout = regexp.MustCompile(`timeoutSeconds: \d+`)
 
 // InstallChart applies the chart, so that Drydock has exactly the rights that the chart grants. By

@@ -51,8 +51,7 @@ type CivoOptions struct {
 	// conditions become Unknown in between. DeleteTime and BuildTime are how long a recycle deletes
 	// the old machine and builds the new one.
 	RebootTime, DeleteTime, BuildTime time.Duration
-	// KeepHostname gives the successor of a recycled machine the same name.
-	KeepHostname bool
+	KeepHostname                      bool
 	// Cures reports whether a reboot repairs the machine. Nil means always.
 	Cures func(in civosim.Instance, op civosim.Op) bool
 	// Machines receives what happens to the machines. If it is nil, they come up healthy.

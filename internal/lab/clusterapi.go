@@ -23,7 +23,6 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// The lab is its own management cluster.
 const (
 	ClusterAPINamespace = "capi"
 	ClusterAPICluster   = "lab"
@@ -50,7 +49,6 @@ var (
 // ClusterAPI runs the released core controllers of Cluster API. The lab is their infrastructure
 // provider: each LabMachine is a Node with a simulated kubelet.
 type ClusterAPI struct {
-	// Dynamic has an administrator's rights.
 	Dynamic dynamic.Interface
 
 	lab *Lab
@@ -154,7 +152,6 @@ func (c *ClusterAPI) apply(ctx context.Context, to dynamic.ResourceInterface, o 
 	return nil
 }
 
-// The controllers of Cluster API watch all its kinds.
 func (c *ClusterAPI) addAllKinds(ctx context.Context) error {
 	l := c.lab
 	dir, err := moduleOf(ctx, "cluster-api")
@@ -245,7 +242,6 @@ func (c *ClusterAPI) run(ctx context.Context, path string) error {
 	return err
 }
 
-// Each LabMachine gets a Node, which is removed with it.
 func (c *ClusterAPI) provide() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	c.lab.mu.Lock()

@@ -16,7 +16,6 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// If Options.APIServers is set, that function starts the API server.
 func (l *Lab) startControlPlane(ctx context.Context) error {
 	admin, err := l.userConfig("admin", "system:masters")
 	if err != nil {

@@ -106,7 +106,6 @@ func (l *Lab) drydockConfig(o DrydockOptions, tokenFile string, ports []int) map
 	return overlay(c, o.Config)
 }
 
-// The rule of the self-test's alert always fires and is sent to Drydock.
 func (l *Lab) loadsSelfTest() bool {
 	return slices.ContainsFunc(l.options.RuleFiles, func(file string) bool { return filepath.Base(file) == "DrydockSelfTest.yaml" })
 }

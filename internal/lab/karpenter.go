@@ -35,13 +35,11 @@ const karpenterGroup = "karpenter.sh"
 // NodePoolLabel is the label of NodeClaims and Nodes with the name of their NodePool.
 const NodePoolLabel = karpenterGroup + "/nodepool"
 
-// NodeClaims and NodePools are Karpenter's objects.
 var (
 	NodeClaims = schema.GroupVersionResource{Group: karpenterGroup, Version: "v1", Resource: "nodeclaims"}
 	NodePools  = schema.GroupVersionResource{Group: karpenterGroup, Version: "v1", Resource: "nodepools"}
 )
 
-// The kinds that Karpenter's controllers watch.
 var allKarpenterKinds = map[string][]string{"karpenter": {
 	"kwok/charts/crds/karpenter.sh_nodeclaims.yaml",
 	"kwok/charts/crds/karpenter.sh_nodeoverlays.yaml",
@@ -52,10 +50,8 @@ var allKarpenterKinds = map[string][]string{"karpenter": {
 // Karpenter runs the released Karpenter with its test provider, whose instances are only Node
 // objects. The lab is their kubelet. Karpenter's own node repair is on.
 type Karpenter struct {
-	// Dynamic has an administrator's rights.
 	Dynamic dynamic.Interface
-	// Proxy is between Karpenter and the API server.
-	Proxy *Proxy
+	Proxy   *Proxy
 
 	lab *Lab
 }
@@ -99,7 +95,6 @@ func (l *Lab) StartKarpenter(ctx context.Context) (*Karpenter, error) {
 	return k, err
 }
 
-// Each new Node is reported as Ready.
 func (k *Karpenter) boot() {
 	ctx, cancel := context.WithCancel(context.Background())
 	k.lab.mu.Lock()

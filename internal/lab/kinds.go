@@ -19,7 +19,6 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// The folder in tools/ pins the module that has the files.
 var operatorKinds = map[string][]string{
 	"prometheus-operator": {
 		"example/prometheus-operator-crd/monitoring.coreos.com_alertmanagerconfigs.yaml",
@@ -31,7 +30,6 @@ var operatorKinds = map[string][]string{
 	"cert-manager": {"deploy/crds/cert-manager.io_certificates.yaml", "deploy/crds/cert-manager.io_issuers.yaml"},
 }
 
-// The kinds that Drydock reads.
 var clusterAPIKinds = map[string][]string{"cluster-api": {
 	"core/config/crd/bases/cluster.x-k8s.io_clusters.yaml",
 	"core/config/crd/bases/cluster.x-k8s.io_machinedeployments.yaml",
@@ -40,7 +38,6 @@ var clusterAPIKinds = map[string][]string{"cluster-api": {
 	"core/config/crd/bases/cluster.x-k8s.io_machinesets.yaml",
 }}
 
-// The kinds that Drydock reads.
 var karpenterKinds = map[string][]string{"karpenter": {"kwok/charts/crds/karpenter.sh_nodeclaims.yaml", "kwok/charts/crds/karpenter.sh_nodepools.yaml"}}
 
 // AddOperatorKinds applies the CustomResourceDefinitions of the Prometheus operator and of

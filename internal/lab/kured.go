@@ -23,7 +23,6 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// As in kured's manifests.
 const kuredNamespace = metav1.NamespaceSystem
 
 // Kured runs the released kured on one of the lab's nodes, from kured's own manifests, as long as
@@ -147,7 +146,6 @@ func (k *Kured) follow(ctx context.Context, node string) error {
 	return err
 }
 
-// settle does what a scheduler and a kubelet do for a new pod.
 func (k *Kured) settle(ctx context.Context, node string, pods []any) (err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

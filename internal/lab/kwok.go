@@ -22,7 +22,6 @@ var stages []byte
 // the same time use the same addresses, so each listener needs a port of its own.
 const podCIDR = "127.64.0.0/16"
 
-// Break and Heal control the proxy in front of KWOK.
 func (l *Lab) startKWOK(ctx context.Context) error {
 	proxy, err := l.NewProxy()
 	if err != nil {

@@ -69,13 +69,11 @@ func (l *Lab) keepNodes() error {
 	return nil
 }
 
-// end stops the renewals.
 type keptNode struct {
 	uid types.UID
 	end context.CancelFunc
 }
 
-// The watch keeps only the fields that it needs.
 func onlyConditions(object any) (any, error) {
 	node, ok := object.(*corev1.Node)
 	if !ok {

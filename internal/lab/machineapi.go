@@ -43,7 +43,6 @@ var MachineDeletions = Remediations["MachineDeletionRemediation"].WithResource("
 // that the Node's annotation names, and sets Succeeded=True. The Machine API deletes the Node of a
 // deleted Machine, and replaces missing Machines of a MachineSet. Neither of the two drains nodes.
 type MachineAPI struct {
-	// Dynamic has an administrator's rights.
 	Dynamic dynamic.Interface
 
 	lab *Lab
@@ -234,7 +233,6 @@ func (a *MachineAPI) bringUp(ctx context.Context, machine *unstructured.Unstruct
 	return a.patch(ctx, a.machines(), machine, map[string]any{"status": map[string]any{"phase": "Running", "nodeRef": map[string]any{"name": name}}}, "status")
 }
 
-// The status has the number of Machines.
 func (a *MachineAPI) fill(ctx context.Context, set *unstructured.Unstructured, have int64) error {
 	wanted, _, _ := unstructured.NestedInt64(set.Object, "spec", "replicas")
 	for ; have < wanted; have++ {

@@ -231,7 +231,6 @@ func (l *Lab) StartMetal3Remediator(ctx context.Context, namespace string, idle 
 	return func() []string { mu.Lock(); defer mu.Unlock(); return slices.Clone(done) }, err
 }
 
-// The object's owner is a Machine, which names the Node.
 func ownersNode(ctx context.Context, machines dynamic.ResourceInterface, one *unstructured.Unstructured) (string, error) {
 	for _, of := range one.GetOwnerReferences() {
 		if of.Kind != "Machine" {

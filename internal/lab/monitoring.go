@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Prometheus needs the address of kube-state-metrics.
 func (l *Lab) startMonitoring(ctx context.Context) error {
 	var further []string
 	var jobs []map[string]any

@@ -148,7 +148,6 @@ func (l *Lab) awaitNodes(ctx context.Context) error {
 	return nil
 }
 
-// Conditions are merged by type.
 func (l *Lab) patchStatus(ctx context.Context, node string, patch []byte) error {
 	_, err := l.kubelet.CoreV1().Nodes().Patch(ctx, node, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	return err

@@ -36,17 +36,14 @@ type Options struct {
 	// minutes for thousands of nodes.
 	NodeGrace time.Duration
 
-	// RuleFiles are Prometheus rule files, or PrometheusRule objects.
 	RuleFiles []string
 	// RuleFor replaces `for` and `keep_firing_for` of every rule. Nil changes nothing.
 	RuleFor *time.Duration
 	// Interval is how often Prometheus scrapes and evaluates. 0 means 1 s.
-	Interval time.Duration
-	// ExternalLabels are the labels that Prometheus adds to every alert.
+	Interval       time.Duration
 	ExternalLabels map[string]string
 	// Scrape adds jobs: by name, the host:port addresses that serve /metrics.
-	Scrape map[string][]string
-	// ScrapeConfigs are further jobs in the format of Prometheus' configuration.
+	Scrape        map[string][]string
 	ScrapeConfigs []map[string]any
 	// Sidecars adds the blackbox exporter, and the files in deploy/ for Sei's sidecars.
 	// StartSidecars starts the simulated sidecars themselves.
@@ -54,8 +51,7 @@ type Options struct {
 
 	// Alertmanagers is their number. 0 means one with Everything and otherwise none, and a negative
 	// number means none. Without Prometheus they have only the alerts that a test posts.
-	Alertmanagers int
-	// AlertmanagerCluster makes the Alertmanagers gossip with each other.
+	Alertmanagers       int
 	AlertmanagerCluster bool
 	// AlertmanagerConfig replaces the lab's own configuration, which sends everything but the
 	// Watchdog to Webhook.
@@ -89,7 +85,6 @@ type Options struct {
 	// Dir is the folder for everything that the lab writes. It is never removed. Empty means a
 	// temporary folder that Stop removes.
 	Dir string
-	// Out receives the progress.
 	Out io.Writer
 }
 

@@ -21,9 +21,8 @@ type Page struct {
 	// Address is what the command printed first. It contains a token that opens the page once.
 	// Origin is the address without the path.
 	Address, Origin string
-	// The printed addresses that were not opened yet.
-	addresses chan string
-	Stop      func()
+	addresses       chan string
+	Stop            func()
 }
 
 var pageAddress = regexp.MustCompile(`(http://127\.0\.0\.1:\d+)/\?token=\S+`)

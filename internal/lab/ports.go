@@ -48,7 +48,6 @@ func freePorts(n int) ([]int, error) {
 
 func address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
-// If another program takes one of the ports first, other ports are tried.
 func (l *Lab) startOnPorts(ctx context.Context, n int, spec func(ports []int) Spec) (*Process, []int, error) {
 	return onFreePorts(n, func(ports []int) (*Process, string, error) {
 		s := spec(ports)
@@ -80,5 +79,4 @@ func onFreePorts(n int, start func(ports []int) (p *Process, log string, err err
 	}
 }
 
-// The log shows that another program has the port.
 func portTaken(log string) bool { return strings.Contains(tail(log, 40), "address already in use") }

@@ -46,7 +46,6 @@ var (
 		"MachineDeletionRemediation": fields(map[string]any{"conditions": conditions}),
 		"Metal3Remediation":          fields(map[string]any{"phase": text, "retryCount": number, "lastRemediated": instant}),
 	}
-	// metav1.Condition (k8s.io/apimachinery).
 	conditions = map[string]any{
 		"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": []any{"type"},
 		"items": fields(map[string]any{
@@ -68,7 +67,6 @@ func fields(of map[string]any, required ...string) map[string]any {
 	return out
 }
 
-// The first value is the default.
 func oneOf(first string, others ...string) map[string]any {
 	all := []any{first}
 	for _, o := range others {
@@ -102,7 +100,6 @@ func (l *Lab) AddRemediatorKinds(ctx context.Context) error {
 	return nil
 }
 
-// The objects have only these fields.
 func (l *Lab) addShape(ctx context.Context, of schema.GroupVersion, kind string, shape map[string]any) error {
 	crd := labKind(of.Group, of.Version, kind)
 	version := crd["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)

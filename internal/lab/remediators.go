@@ -70,11 +70,10 @@ func (l *Lab) AddAnyKinds(ctx context.Context, of schema.GroupVersion, kinds ...
 // It removes its finalizer from a deleted object. The Node of a FenceAgentsRemediation has a taint
 // from the reboot until the object is deleted.
 type Remediator struct {
-	lab *Lab
-	o   RemediatorOptions
-	api dynamic.NamespaceableResourceInterface
-	mu  sync.Mutex
-	// The attempts of the objects whose Nodes were rebooted.
+	lab      *Lab
+	o        RemediatorOptions
+	api      dynamic.NamespaceableResourceInterface
+	mu       sync.Mutex
 	rebooted []string
 	// Finished objects: rebooted or timed out. The cache may not yet show the conditions that the
 	// remediator has set for them.
@@ -187,7 +186,6 @@ func (r *Remediator) settle(ctx context.Context, one *unstructured.Unstructured)
 	return patch(r.says("False", "True"), "status")
 }
 
-// A Node in Claims is not rebooted.
 func (r *Remediator) act(ctx context.Context, node, attempt string) error {
 	if err := r.taint(ctx, node, true); err != nil {
 		return err

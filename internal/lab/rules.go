@@ -52,7 +52,6 @@ func (l *Lab) writeRules() ([]string, error) {
 	return append(paths, filepath.Join(dir, laterRules("*"))), nil
 }
 
-// A test loads these rules after the lab's start.
 func laterRules(name string) string { return "later-" + name + ".yaml" }
 
 // LoadRules makes Prometheus load additional rules, and replaces those of the same name.

@@ -17,7 +17,6 @@ import (
 	"drydock.dev/drydock/internal/lab/sidecarsim"
 )
 
-// The containers of a SeiNode's pod, and the sidecar's port.
 const (
 	seidContainer    = "seid"
 	sidecarContainer = "sei-sidecar"

@@ -109,7 +109,6 @@ func (s *Sidecars) Post(ctx context.Context, pod, kind string) error {
 // SeiController is the user name of Sei's controller at the API server.
 const SeiController = "system:serviceaccount:sei-system:sei-controller"
 
-// Sei's controller needs an identity with rights.
 func (s *Sidecars) enlist(ctx context.Context) error {
 	const namespace, name = "sei-system", "sei-controller"
 	roles := s.lab.client.RbacV1()

@@ -24,7 +24,6 @@ import (
 //go:embed seinode_crds.yaml
 var seiNodeCRDs []byte
 
-// The kinds of Sei's controller.
 var (
 	SeiNodes     = schema.GroupVersionResource{Group: "sei.io", Version: "v1alpha1", Resource: "seinodes"}
 	SeiNodeTasks = schema.GroupVersionResource{Group: "sei.io", Version: "v1alpha1", Resource: "seinodetasks"}

@@ -76,7 +76,6 @@ func AwaitEnd(t testing.TB, p *Process) {
 	}
 }
 
-// keepOnFailure also prints where the logs are.
 func keepOnFailure(t testing.TB, l *Lab) {
 	t.Cleanup(func() {
 		if t.Failed() {

@@ -86,7 +86,6 @@ func ServeVictoriaMetrics(t testing.TB, openMetrics string) string {
 	return "http://" + address
 }
 
-// The configuration and the log are in the folder own.
 func serveTSDB(ctx context.Context, progress io.Writer, dir, own string, rules ...string) (*Process, string, error) {
 	built, err := programs.Build(ctx, progress, "prometheus")
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 // Op names an operation of the API.
 type Op string
 
-// The operations, and Any for all of them.
 const (
 	Any            Op = "any"
 	ListInstances  Op = "instances"

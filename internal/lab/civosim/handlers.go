@@ -108,7 +108,6 @@ func (s *Server) getPool(r *http.Request, _ requestBody, _ Fault) reply {
 	return reply{status: http.StatusOK, body: s.poolAsJSON(p)}
 }
 
-// Scaling down deletes the newest machines.
 func (s *Server) updatePool(r *http.Request, body requestBody, _ Fault) reply {
 	p := s.pool(r.PathValue("pool"))
 	if p == nil {

@@ -204,7 +204,6 @@ func (s *Server) later(wait time.Duration, what string, call func(Machines) erro
 	})
 }
 
-// For a simulator without a cluster.
 type noMachines struct{}
 
 func (noMachines) Away(context.Context, Instance) error                 { return nil }

@@ -129,7 +129,6 @@ func (s *Server) pause(r *http.Request, d time.Duration) bool {
 	}
 }
 
-// It notes the status of an answer that a fault writes.
 type recordingWriter struct {
 	http.ResponseWriter
 	server *Server

@@ -28,8 +28,7 @@ import (
 type Options struct {
 	// All three are required: callers must send them.
 	ClusterID, Region, APIKey string
-	// OtherRegions are regions that exist, but do not have this cluster.
-	OtherRegions []string
+	OtherRegions              []string
 	// Instances are the machines at the start. An empty ID is generated, Pool defaults to "pool-1",
 	// and Status to ACTIVE.
 	Instances []Instance

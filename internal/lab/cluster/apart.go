@@ -16,7 +16,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The environment variable with the file descriptor of the machine's network.
 const machineNetwork = "DRYDOCK_LAB_MACHINE_NETWORK"
 
 // Machine is the network that this process was started in.
@@ -75,7 +74,6 @@ func (m *Machine) Listen(ctx context.Context, address string) (listener net.List
 	return listener, nil
 }
 
-// forward returns when the listener is closed.
 func forward(listener net.Listener, to string) {
 	for {
 		from, err := listener.Accept()

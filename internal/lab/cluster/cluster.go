@@ -25,8 +25,7 @@ type Options struct {
 	// APIServerPort is the port of the API server. 0 means 6443.
 	APIServerPort int
 	Built         Built
-	// Out receives a line for each part that is ready.
-	Out io.Writer
+	Out           io.Writer
 }
 
 // Cluster is a running cluster. For a person's own cluster (see Connect), Lab and Hosts are nil.
@@ -50,7 +49,6 @@ type Cluster struct {
 	madeNamespace bool
 }
 
-// Images of the lab's cluster. No registry has them.
 const (
 	pauseImage   = "drydock.dev/pause:lab"
 	drydockImage = "docker.io/drydock/drydock" // the chart's default
@@ -105,7 +103,6 @@ func build(ctx context.Context, out io.Writer) (Built, error) {
 	return built, compile(ctx, dir, built, "./cmd/drydock", "./cmd/kubectl-drydock", "./internal/lab/cluster/pause")
 }
 
-// The compiled programs are added to built.
 func compile(ctx context.Context, dir string, built Built, packages ...string) error {
 	for _, pkg := range packages {
 		name := filepath.Base(pkg)

@@ -6,7 +6,6 @@ import (
 	"time"
 )
 
-// A program of kubernetes/node-problem-detector.
 const detector = "nodeproblemdetector"
 
 const detectorService = "node-problem-detector.service"

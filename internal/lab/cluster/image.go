@@ -13,7 +13,6 @@ import (
 	"runtime"
 )
 
-// A container image of one static program, which is its entrypoint.
 type image struct {
 	name    string
 	program string // a file; it is in the root folder of the image, with its own name

@@ -101,7 +101,6 @@ func (c *Cluster) Values() (map[string]any, error) {
 	}, nil
 }
 
-// The namespace enforces Pod Security, and has the key for the hosts.
 func (c *Cluster) prepare(ctx context.Context) error {
 	_, err := c.Client().CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: Namespace, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},

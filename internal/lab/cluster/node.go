@@ -85,13 +85,11 @@ bin_dirs = ['/usr/lib/cni']
 conf_dir = '/etc/cni/net.d'
 `
 
-// A kubelet is this user, with its Node's name, in this group.
 const (
 	nodeUser  = "system:node:"
 	nodeGroup = "system:nodes"
 )
 
-// The addresses of all pods, and of the pods of one node.
 const podNetwork = "10.66.0.0/16"
 
 func podRange(node int) string { return fmt.Sprintf("10.66.%d.0/24", node+1) }

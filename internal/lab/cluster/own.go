@@ -79,7 +79,6 @@ func Connect(ctx context.Context, kubeconfig, values string, o Options) (*Cluste
 	return c, nil
 }
 
-// The image is one that each of the nodes has.
 func disposableNodes(ctx context.Context, client kubernetes.Interface) (names []string, pause string, err error) {
 	found, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: DisposableLabel + "=" + disposable})
 	if err != nil {

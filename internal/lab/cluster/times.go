@@ -47,7 +47,6 @@ func shorterExpr(expr string) string {
 	return age.ReplaceAllString(expr, fmt.Sprintf("< %d", 600/Faster))
 }
 
-// What the cluster reads or changes of a shipped policy.
 type policy struct {
 	Name          string           `json:"name"`
 	Target        map[string]any   `json:"target,omitempty"`
@@ -126,7 +125,6 @@ func plan(shipped []map[string]any) (short []map[string]any, err error) {
 	return short, nil
 }
 
-// The chart's values for the alerts that these policies take, with shorter times.
 func customRules() (map[string]any, error) {
 	taken, err := shippedPolicies()
 	if err != nil {

@@ -23,7 +23,6 @@ type balancer struct {
 	open  map[*Host]map[net.Conn]struct{}
 }
 
-// The time between two checks of an API server.
 const looks = 500 * time.Millisecond
 
 func newBalancer(hosts []*Host) (*balancer, error) {

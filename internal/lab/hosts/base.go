@@ -36,7 +36,6 @@ printf 'UseDNS no\nPasswordAuthentication no\nMaxStartups 100\n' >/etc/ssh/sshd_
 rm -rf /var/cache/apt/* /var/lib/apt/lists/* /usr/share/doc/* /usr/share/man/* /usr/share/locale/*
 `
 
-// The file tree that the hosts begin with.
 type tree struct{ packages, settle string }
 
 func (o Options) tree() tree {
@@ -46,7 +45,6 @@ func (o Options) tree() tree {
 	return tree{packages, settle}
 }
 
-// The name contains a hash of everything that determines the tree.
 func (t tree) name() string {
 	sum := sha256.Sum256([]byte(release + t.packages + t.settle + runtime.GOARCH))
 	return "hosts-" + hex.EncodeToString(sum[:])[:16]

@@ -36,7 +36,6 @@ const answers = 3 * time.Second
 
 const controlPlaneLabel = "node-role.kubernetes.io/control-plane"
 
-// Files on a host that the kubelet and its static pods read.
 const (
 	kubernetesDir = "/etc/kubernetes"
 	configPath    = kubernetesDir + "/kubelet.json"
@@ -127,7 +126,6 @@ func (h *Host) join(ctx context.Context, c lab.Credentials, ca []byte) error {
 	return err
 }
 
-// The configuration of the simulated kubelet (Config of package kubelet).
 func (h *Host) kubeletConfig(c lab.Credentials) map[string]any {
 	spec := lab.NodeSpec{Name: h.Name, ProviderID: "civo://" + uuid.NewString()}
 	node := spec.Node(time.Now(), c.Version)

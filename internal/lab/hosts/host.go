@@ -158,7 +158,6 @@ func (h *Host) On(ctx context.Context) error {
 	return nil
 }
 
-// systemd-nspawn's exit code when the system in it reboots.
 const rebooted = 133
 
 // After each reboot of its system the machine starts again, with a new boot ID, until it is
@@ -186,7 +185,6 @@ func (h *Host) off(p *lab.Process) bool {
 	return h.process != p
 }
 
-// onAgain returns false if the machine was switched off, or if it does not start.
 func (h *Host) onAgain(p *lab.Process) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -197,7 +195,6 @@ func (h *Host) onAgain(p *lab.Process) bool {
 	return h.makeGroups() == nil && p.Start(context.Background()) == nil
 }
 
-// The kernel needs a moment to end all processes of the machine.
 func (h *Host) awaitEmpty() {
 	_ = wait.PollUntilContextTimeout(context.Background(), 10*time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
 		gone := true
@@ -210,7 +207,6 @@ func (h *Host) awaitEmpty() {
 	})
 }
 
-// awaitSSH waits until sshd sends its identification.
 func (h *Host) awaitSSH(ctx context.Context) error {
 	last := errors.New("nothing asked yet")
 	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
@@ -252,7 +248,6 @@ func (h *Host) Off() {
 	h.process = nil
 }
 
-// groups returns one control group for each hierarchy.
 func (h *Host) groups() []string {
 	var groups []string
 	for _, dir := range h.hosts.groups {
@@ -300,7 +295,6 @@ const inside = `"$@"; exit`
 // capabilities of this process, and could set the clock of the real machine, which all hosts share.
 const Bounding = "--bounding-set=-sys_time,-wake_alarm,-sys_module,-sys_rawio,-syslog"
 
-// The command runs as root, without SSH.
 func (h *Host) command(ctx context.Context, args ...string) (*exec.Cmd, error) {
 	pid, err := h.init()
 	if err != nil {

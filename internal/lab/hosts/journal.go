@@ -41,7 +41,6 @@ const (
 	restartScheduled = "5eb03494b6584870a536b337290809b3"
 )
 
-// A line of the journal that systemd logged.
 type entry struct {
 	At      string `json:"__REALTIME_TIMESTAMP"` // in microseconds
 	Boot    string `json:"_BOOT_ID"`
@@ -173,7 +172,6 @@ func (h *Host) RebootAttempts(ctx context.Context) ([]string, error) {
 	return h.taken(ctx, "drydock-reboot.service")
 }
 
-// taken returns the attempts that made systemd start this transient unit.
 func (h *Host) taken(ctx context.Context, unit string) ([]string, error) {
 	text, err := h.journal(ctx, takenIn(unit)...)
 	if err != nil {
@@ -191,7 +189,6 @@ func (h *Host) taken(ctx context.Context, unit string) ([]string, error) {
 	return out, nil
 }
 
-// The journal has one line for each start of the transient unit.
 func takenIn(unit string) []string {
 	return []string{"--output=json", "--all", "--no-pager", "_PID=1", "UNIT=" + unit, "MESSAGE_ID=" + unitStarting}
 }

@@ -43,7 +43,6 @@ func mountOverlay(tree, dir string) (root string, err error) {
 // The ID of the process that made the groups follows.
 const groupPrefix = "drydock-lab-hosts-"
 
-// groups returns where version 2 of control groups is mounted.
 func groups() (string, error) {
 	for _, dir := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
 		var fs unix.Statfs_t

@@ -58,7 +58,6 @@ func onThread(f func() error) error {
 
 func (n *namespace) close() { _ = n.file.Close() } // at worst the namespace ends with the process
 
-// Other processes of this user can open this path.
 func (n *namespace) path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), n.file.Fd()) }
 
 func (n *namespace) do(f func() error) error {
@@ -75,7 +74,6 @@ func (n *namespace) do(f func() error) error {
 	})
 }
 
-// It stops at the first failure.
 func (n *namespace) ip(lines ...string) error {
 	return n.do(func() error { return ip(lines...) })
 }

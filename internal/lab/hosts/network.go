@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A bridge that connects this machine and the hosts.
 type network struct {
 	wire   *namespace
 	number int // the number of the network, also in the name of this machine's device

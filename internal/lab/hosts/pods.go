@@ -60,7 +60,6 @@ func mountDisk(dir string) (string, error) {
 	return disk, nil
 }
 
-// The controllers of control groups that a kubelet needs.
 var needed = []string{"cpu", "cpuacct", "cpuset", "memory", "devices", "freezer", "blkio", "pids"}
 
 // The hierarchies of version 1 that have a needed controller or the name systemd, with this
@@ -95,7 +94,6 @@ func hierarchies() (map[string]string, error) {
 	return parents, nil
 }
 
-// Groups of version 1, by controller.
 func ownGroups() (map[string]string, error) {
 	text, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {

@@ -117,7 +117,6 @@ func (h *Host) installHelper(further map[string]string) error {
 	return h.installShipped("drydock-host", "/usr/local/sbin/drydock-host", 0o755, changes)
 }
 
-// A file of deploy/hosts, with replacements in its text.
 func (h *Host) installShipped(from, to string, mode fs.FileMode, changes map[string]string) error {
 	text, err := shipped(from)
 	if err != nil {

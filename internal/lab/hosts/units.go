@@ -9,7 +9,6 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// Units on a host that a repair may restart.
 const (
 	KubeletUnit    = "kubelet.service"
 	ContainerdUnit = "containerd.service"

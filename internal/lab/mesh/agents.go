@@ -22,7 +22,6 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// The agents' Service, and their ports for probes and metrics.
 const (
 	AgentService = "drydock-agent"
 	AgentPort    = 9099
@@ -108,8 +107,6 @@ func (n *Network) inside(node string) *http.Client {
 	}}
 }
 
-// Kubernetes, too, writes an EndpointSlice of the agents' Service. Agents that are gone are left
-// out.
 func (n *Network) publish(ctx context.Context, l *lab.Lab, gone ...string) error {
 	addresses := discoveryv1.AddressTypeIPv4
 	if n.ipv6 {

@@ -22,7 +22,6 @@ type forward struct {
 
 type dialer func(context.Context) (net.Conn, error)
 
-// It ends with the network.
 func (n *Network) forward(l net.Listener, dial dialer) *forward {
 	f := &forward{listener: l, dial: dial, open: map[net.Conn]struct{}{}}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -43,7 +42,6 @@ func (n *Network) forward(l net.Listener, dial dialer) *forward {
 	return f
 }
 
-// Open connections end.
 func (f *forward) redirect(dial dialer) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

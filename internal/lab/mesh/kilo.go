@@ -80,7 +80,6 @@ func (n *Network) StartKilo(ctx context.Context, l *lab.Lab, every time.Duration
 	return k, k.awaitAll(ctx)
 }
 
-// Every location has a leader, and every path between pods works.
 func (k *Kilo) awaitAll(ctx context.Context) error {
 	locations := map[string]string{}
 	for _, node := range k.network.nodes {

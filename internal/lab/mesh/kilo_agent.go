@@ -20,7 +20,6 @@ import (
 	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
-// These annotations exist before any leader is elected.
 func (k *Kilo) join(ctx context.Context, node *Node) error {
 	key := make([]byte, 32)
 	key[0] = byte(node.number)
@@ -138,7 +137,6 @@ func (k *Kilo) apply() error {
 	return nil
 }
 
-// topology returns which nodes Kilo treats as ready, and which of them leads each location.
 func (k *Kilo) topology(nodes []*corev1.Node, now time.Time) (ready map[string]bool, leads map[string]string) {
 	var seen []election.Node
 	for _, n := range nodes {

@@ -46,7 +46,6 @@ func onThread(f func() error) error {
 
 func (n *namespace) close() { _ = n.file.Close() } // at worst the namespace ends with the process
 
-// Other processes of this user can open this path.
 func (n *namespace) path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), n.file.Fd()) }
 
 // A socket that f opens, or a process that it starts, stays inside the namespace.
@@ -72,7 +71,6 @@ func (n *namespace) run(input, name string, args ...string) error {
 	})
 }
 
-// Each of ip, bridge and nft stops at the first failure.
 func (n *namespace) ip(lines []string) error { return n.batch("ip", "-batch", lines) }
 
 func (n *namespace) bridge(lines []string) error { return n.batch("bridge", "-batch", lines) }
@@ -86,7 +84,6 @@ func (n *namespace) batch(name, flag string, lines []string) error {
 	return n.run(strings.Join(lines, "\n")+"\n", name, flag, "-")
 }
 
-// The values are in /proc/sys/net of the namespace.
 func (n *namespace) set(values map[string]string) error {
 	return n.do(func() error {
 		for name, value := range values {

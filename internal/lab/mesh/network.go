@@ -77,7 +77,6 @@ func (n *Network) build(locations []Location) (err error) {
 	return nil
 }
 
-// It ends with the network.
 func (n *Network) namespace() (*namespace, error) {
 	s, err := newNamespace()
 	if err == nil {

@@ -35,7 +35,6 @@ type Node struct {
 // PodIP returns the pod's address.
 func (n *Node) PodIP() netip.Addr { return n.podGateway().Next() }
 
-// The node's own address on the link to its pod.
 func (n *Node) podGateway() netip.Addr { return n.PodCIDR().Addr().Next() }
 
 // PodCIDR returns the range of the addresses of the node's pods.
@@ -56,12 +55,10 @@ func (n *Node) HostIP() netip.Addr {
 	return netip.AddrFrom4([4]byte{10, byte(n.location), 0, byte(n.number)})
 }
 
-// The wire's address in the node's location.
 func (n *Node) gateway() string { return fmt.Sprintf("10.%d.0.254", n.location) }
 
 func (n *Node) port() string { return fmt.Sprintf("port%d", n.number) }
 
-// overlay returns the node's address in the VXLAN of its location.
 func (n *Node) overlay() netip.Prefix {
 	return n.prefix(fmt.Sprintf("10.100.%d.%d/24", n.location, n.number), fmt.Sprintf("fd64:0:0:%x::%x/64", n.location, n.number))
 }
@@ -87,7 +84,6 @@ func (n *Node) mac(device string) string {
 	return fmt.Sprintf("02:84:72:00:00:%02x", n.number)
 }
 
-// A node's devices, and the UDP ports that they use on the wire.
 const (
 	vxlan      = "vxlan0"
 	vxlanPort  = 8472
@@ -97,7 +93,6 @@ const (
 	tunnelMTU = 1420
 )
 
-// The simulated Kilo adds Kilo's annotations later.
 func (n *Node) spec() lab.NodeSpec {
 	return lab.NodeSpec{Name: n.Name, Labels: map[string]string{corev1.LabelTopologyRegion: n.Location}}
 }

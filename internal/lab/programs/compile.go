@@ -25,7 +25,6 @@ const noDebugInfo = "-gcflags=all=-dwarf=false"
 // of GOGC already earlier.
 var noGC = []string{"GOGC=off", "GOMEMLIMIT=1GiB"}
 
-// One go command builds the programs of one module that have the same build tags.
 type group struct {
 	dir, tags string
 	targets   []target
@@ -130,7 +129,6 @@ func (g *group) compile(ctx context.Context, p *progress) error {
 	return nil
 }
 
-// The program gets a new folder first, which then gets its name in the cache.
 func (t target) keep(binary string) error {
 	folder := binary + ".folder"
 	if err := os.Mkdir(folder, 0o755); err != nil {
@@ -182,7 +180,6 @@ func (g *group) run(ctx context.Context, args []string, stdout io.Writer, line f
 	return nil
 }
 
-// The explanation says what to do next.
 func explain(err error, logPath string) error {
 	text, readErr := os.ReadFile(logPath)
 	if readErr != nil {

@@ -39,8 +39,7 @@ type program struct {
 	pkg    string // the main package, relative to the module
 	ours   bool   // the main package is not in the module: it is in the tool's folder, in a folder with the program's name, and uses packages of the module
 	tags   string
-	// The variables that are set at link time.
-	stamp func(version string) map[string]string
+	stamp  func(version string) map[string]string
 }
 
 // Compiling Prometheus' discovery plugins takes minutes, so all but Kubernetes' are excluded. All

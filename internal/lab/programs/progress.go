@@ -40,7 +40,6 @@ func newProgress(out io.Writer, missing []target) *progress {
 	}
 }
 
-// A package in several groups is compiled only once.
 func (p *progress) expect(g *group) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -55,7 +54,6 @@ func (p *progress) expect(g *group) {
 	g.end = p.total
 }
 
-// The programs of the current group appear in this folder.
 func (p *progress) building(folder string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -45,7 +45,6 @@ func render(ctx context.Context) error {
 	return writeValuesPage(ctx, filepath.Join(root, "charts", "drydock"))
 }
 
-// The chart's values for each generated file in deploy.
 func deployments() map[string]map[string]any {
 	return map[string]map[string]any{
 		"drydock.yaml": {},
@@ -91,7 +90,6 @@ func copyRules(from, to string) error {
 	return nil
 }
 
-// helm-docs writes the chart's README.md.
 func writeValuesPage(ctx context.Context, chart string) error {
 	paths, err := programs.Build(ctx, os.Stderr, "helm-docs")
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 // Op names an operation of the sidecar's API.
 type Op string
 
-// The operations, and Any for all of them.
 const (
 	Any       Op = "any"
 	Health    Op = "healthz" // and startupz, which is the same

@@ -14,7 +14,6 @@ type Task struct {
 	Status string `json:"status"` // running, completed or failed
 }
 
-// These are the types of tasks that the simulator knows.
 const (
 	MarkReady    = "mark-ready"
 	MarkNotReady = "mark-not-ready"

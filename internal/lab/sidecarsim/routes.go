@@ -14,7 +14,6 @@ type reply struct {
 	body   any
 }
 
-// The body of an answer that is not JSON.
 type text string
 
 // The caller holds mu.
@@ -108,7 +107,6 @@ func (s *Server) enter(c *sidecar) (process int, ok bool) {
 	return c.process, true
 }
 
-// perform does nothing if the sidecar's process has ended in the meantime.
 func (s *Server) perform(c *sidecar, process int, r *http.Request, op Op, number int, h handler, f Fault) (reply, bool) {
 	if refusal, ok := s.authorize(r, c.pod, op, number); !ok {
 		return refusal, true
@@ -143,7 +141,6 @@ func pause(c *sidecar, r *http.Request, d time.Duration) bool {
 	}
 }
 
-// It notes the status of an answer that a fault writes.
 type recordingWriter struct {
 	http.ResponseWriter
 	server *Server

@@ -21,7 +21,6 @@ import (
 
 // Config is the content of the configuration file, which package hosts writes.
 type Config struct {
-	// Node is the Node that the kubelet registers.
 	Node corev1.Node `json:"node"`
 	// Servers are the URLs of the API servers, in the order of trying.
 	Servers                   []string

@@ -158,7 +158,6 @@ func (n *node) renewAt(ctx context.Context, server kubernetes.Interface, before 
 	return did, nil
 }
 
-// says reports whether the node has the expected boot and conditions.
 func says(is, want corev1.NodeStatus) bool {
 	return is.NodeInfo.BootID == want.NodeInfo.BootID && !slices.ContainsFunc(want.Conditions, func(w corev1.NodeCondition) bool {
 		return !slices.ContainsFunc(is.Conditions, func(c corev1.NodeCondition) bool { return c.Type == w.Type && c.Status == w.Status })

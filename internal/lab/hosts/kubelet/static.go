@@ -12,7 +12,6 @@ import (
 
 const logs = "/var/log/pods"
 
-// keep runs a static pod until the context ends. A pod that ends is restarted.
 func keep(ctx context.Context, name string, command []string) {
 	for ctx.Err() == nil {
 		if err := once(ctx, name, command); err != nil && ctx.Err() == nil {
