@@ -51,9 +51,8 @@ type firing struct {
 }
 
 type group struct {
-	route *Route
-	flush time.Time
-	// The alerts that have ended since the last flush are in ended.
+	route         *Route
+	flush         time.Time
 	alerts, ended map[string]*firing
 }
 
@@ -173,7 +172,6 @@ func (a *alertmanager) post(now time.Time, send func(f *firing, status string)) 
 	return any
 }
 
-// An alert is loud if it is neither inhibited nor silenced.
 func (a *alertmanager) loud(all map[string]*firing) map[string]*firing {
 	if len(all) == 0 {
 		return nil

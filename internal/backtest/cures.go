@@ -63,7 +63,6 @@ type coming struct {
 	replaces bool
 }
 
-// The argument ill has the unhealthy status of each type of condition.
 func (c *cured) cover(conditions []corev1.NodeCondition, ill map[corev1.NodeConditionType]corev1.ConditionStatus) []corev1.NodeCondition {
 	out := slices.Clone(conditions)
 	for i := range out {

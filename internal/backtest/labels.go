@@ -68,7 +68,6 @@ func (l shownLabels) of(nodes []*corev1.Node) {
 	}
 }
 
-// The labels in the policies' node selectors that no Node of the past has.
 func (l shownLabels) missing(c *remediations.Config) (out []string) {
 	by := map[string][]string{}
 	for _, p := range c.Policies {

@@ -104,7 +104,6 @@ func (w *world) Write(_ context.Context, was *corev1.Node, c engine.NodeChange) 
 	return n.now, nil
 }
 
-// The live alert receiver writes an alert on its Node in the same way.
 func (w *world) patch(_ context.Context, was *corev1.Node, annotations map[string]*string) error {
 	n := w.node[was.Name]
 	if n == nil {

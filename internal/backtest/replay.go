@@ -21,8 +21,7 @@ import (
 
 // Options configure a replay.
 type Options struct {
-	Config *remediations.Config
-	// Alertmanager has the routes and the inhibition rules.
+	Config       *remediations.Config
 	Alertmanager *Routing
 	BlindWhen    []labels.Matchers
 	PollInterval time.Duration
@@ -135,7 +134,6 @@ func (r *Replay) Feed(ctx context.Context, m history.Moment) error {
 	return ctx.Err()
 }
 
-// A gap that begins at the end of the last one belongs to the same gap.
 func (r *Replay) gap(g Gap) {
 	if last := len(r.gaps) - 1; last >= 0 && r.gaps[last].Until.Equal(g.From) && r.gaps[last].Why == g.Why {
 		r.gaps[last].Until = g.Until
@@ -188,7 +186,6 @@ func (r *Replay) awake(ctx context.Context, t time.Time) {
 	}
 }
 
-// Alertmanager is polled at multiples of the poll interval.
 func (r *Replay) grid(t time.Time) time.Time { return t.Truncate(r.poll) }
 
 // A zero time means that nothing happens any more.

@@ -37,11 +37,10 @@ type Report struct {
 	Until time.Time `json:"until"`
 	// Assumptions has one sentence for each thing that the recorded data do not show. NotReplayed
 	// has the policies that were not replayed, with the reasons.
-	Assumptions []string `json:"assumptions"`
-	NotReplayed []string `json:"notReplayed"`
-	// Gaps are periods without data. Skipped is what could not be read.
-	Gaps    []Gap          `json:"gaps"`
-	Skipped []history.Skip `json:"skipped"`
+	Assumptions []string       `json:"assumptions"`
+	NotReplayed []string       `json:"notReplayed"`
+	Gaps        []Gap          `json:"gaps"`
+	Skipped     []history.Skip `json:"skipped"`
 	// Runs has two answers for each configuration. In the first, each fault ends when it ended in
 	// the past. In the second, each step cures its node.
 	Runs []Answer `json:"runs"`
@@ -145,7 +144,6 @@ func (r *Replay) answer(name string) Answer {
 	return out
 }
 
-// A fault is in the result if its steps or their times differ.
 func differences(a, b []*Repair) (out []Difference) {
 	type key struct {
 		node, alert string

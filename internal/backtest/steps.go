@@ -30,7 +30,6 @@ func (s step) Act(_ context.Context, m engine.Machine, mayStill func() error) (r
 	return remediations.CallAccepted, nil
 }
 
-// The provider's answer, not the Node, proves that the step succeeded.
 type asked struct{ step }
 
 // Survey implements engine.Surveyor. It keeps the node's name for the later proof.

@@ -31,7 +31,6 @@ type story struct {
 	breakers map[string]bool
 	openings []Opening
 	most     int
-	// Faults with a held repair and without a step on the node.
 	heldOnly int
 	// Two parts of Drydock's ConfigMap as they were last saved. They show whether the next save
 	// changes these parts.
@@ -123,7 +122,6 @@ func newStory(c *remediations.Config) *story {
 	}
 }
 
-// A zero ended means that the alert began.
 func (s *story) fault(f *firing, node string, ended time.Time) {
 	all := s.faults[f.fingerprint]
 	last := len(all) - 1
@@ -190,7 +188,6 @@ func (s *story) noteEvent(now time.Time, e engine.Event) {
 	}
 }
 
-// The decision shows whether a repair is held, for example by a silence or a limit.
 func (s *story) decided(now time.Time, node string, d lifecycle.Decision) {
 	if d.Verb == lifecycle.VerbLook {
 		return // the engine only observes the node again
@@ -280,7 +277,6 @@ func (s *story) saved(now time.Time, data map[string]string) {
 	}
 }
 
-// Unnecessary and Saved of a repair depend on when the fault ended in the past.
 func (s *story) finish(until time.Time) {
 	s.releaseAll(until)
 	s.heldOnly = s.onlyHeld(until)

@@ -40,7 +40,6 @@ type world struct {
 	// The Nodes that were added, changed or removed since the engine's last call of Changed.
 	touched map[string]bool
 
-	// The alerts that fire at the present simulated time, by fingerprint.
 	about map[string]*firing
 
 	ledger   map[string]string
@@ -55,7 +54,6 @@ type world struct {
 	decided func(node string, d lifecycle.Decision)
 }
 
-// One Node: as it was in the past, and as the replay changed it.
 type node struct {
 	past, now *corev1.Node
 	// Only what Drydock itself wrote is in these fields.
@@ -96,7 +94,6 @@ func (w *world) apply(m history.Moment) {
 	}
 }
 
-// A new Node gets the alerts that name it and were already firing.
 func (w *world) stillFiring(name string) {
 	n := w.node[name]
 	for fp, about := range w.about {
@@ -141,7 +138,6 @@ func (w *world) find(name string) (int, bool) {
 	return slices.BinarySearchFunc(w.nodes, name, func(n *corev1.Node, name string) int { return strings.Compare(n.Name, name) })
 }
 
-// The engine sees the recorded Node with Drydock's changes in the replay.
 func (w *world) compose(n *node) {
 	w.version++
 	out := *n.past

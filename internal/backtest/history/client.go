@@ -72,10 +72,9 @@ var wholeAnswers = map[string]string{"partial_response": "false", "deny_partial_
 const patience = 5 * time.Minute
 
 type client struct {
-	api    v1.API
-	shown  string      // the URL without a password
-	spoken atomic.Bool // the server has answered before
-	// These credentials are removed from all messages.
+	api     v1.API
+	shown   string      // the URL without a password
+	spoken  atomic.Bool // the server has answered before
 	secrets redact.Keyring
 }
 
@@ -120,7 +119,6 @@ func (n noting) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// The kind of a fault says how to continue after it.
 type kind int
 
 const (
@@ -151,7 +149,6 @@ func (f *fault) ofSeries() bool {
 	return tooMany.MatchString(f.text) && !strings.Contains(f.text, "points")
 }
 
-// The label sets of series in an error message.
 var quoted = regexp.MustCompile(`\{\w*=[^}]*\}`)
 
 // The error is a *fault, unless ctx has ended.

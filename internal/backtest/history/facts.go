@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Metrics of kube-state-metrics.
 const (
 	metricInfo          = "kube_node_info"
 	metricCreated       = "kube_node_created"
@@ -39,7 +38,6 @@ type fact struct {
 	missing func(f *fleet, there []series) []string
 }
 
-// The matchers in nodes limit the query to some nodes.
 func (f *fact) question(of asks, what, nodes string) question {
 	return question{name: what + f.name, text: func(by string) string { return of(nodes+by, "") }, splits: true, values: f.values}
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// The number of instants that missing checks.
 const looks = 120
 
 // Without a Skip for a missing metric, a rule without data would look like a rule that did not

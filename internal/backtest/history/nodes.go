@@ -227,7 +227,6 @@ func (f *fleet) node(name string) *nodePast {
 	return n
 }
 
-// kube-state-metrics exposes a Node label under this name.
 func sanitized(name string) string {
 	return "label_" + strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' {

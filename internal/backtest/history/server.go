@@ -50,7 +50,6 @@ type run struct {
 // It divides a question into queries within the limits of the Prometheus server.
 type server struct {
 	*client
-	// This label is removed from all answers.
 	drop model.LabelName
 	wait func(ctx context.Context, d time.Duration) error
 

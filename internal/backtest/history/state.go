@@ -27,7 +27,6 @@ type state struct {
 
 const stateHead = "drydock backtest state 2 of "
 
-// The file is created if it does not exist.
 func openState(path, cluster string) (*state, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
 	if err != nil {

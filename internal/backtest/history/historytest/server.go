@@ -32,8 +32,7 @@ type Limits struct {
 	// queries from 1.
 	Before   func(w http.ResponseWriter, r *http.Request, n int64) bool
 	Warnings []string
-	// Asked is called for each range query that the server answers.
-	Asked func(query string, from, until time.Time)
+	Asked    func(query string, from, until time.Time)
 }
 
 // Serve answers queries of the recording with Prometheus' own engine until the test ends. It
