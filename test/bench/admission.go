@@ -87,7 +87,6 @@ const (
 	trivialHooks = "bench-trivial"
 )
 
-// The API server calls exactly these webhooks.
 func (y *yard) intercept(hooks []any) error {
 	api := y.lab.Client().AdmissionregistrationV1()
 	for _, name := range []string{ourHooks, trivialHooks} {
@@ -110,7 +109,6 @@ func (y *yard) intercept(hooks []any) error {
 	return nil
 }
 
-// The result is the chart's objects for the webhook.
 func (y *yard) withAdmission() (webhook *admissionregistrationv1.ValidatingWebhookConfiguration, policy []any, err error) {
 	if err := y.stopDrydock(); err != nil {
 		return nil, nil, err
@@ -141,7 +139,6 @@ func (y *yard) withAdmission() (webhook *admissionregistrationv1.ValidatingWebho
 	return webhook, []any{binding}, nil
 }
 
-// The API server calls this webhook for the same requests as Drydock's.
 func (y *yard) trivialWebhook() (*admissionregistrationv1.ValidatingWebhookConfiguration, error) {
 	cert, key, authority, err := certificate(y.dir)
 	if err != nil {

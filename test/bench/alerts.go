@@ -130,7 +130,6 @@ func (y *yard) deliver(yes bool) error {
 
 func (y *yard) metrics() (map[string]float64, error) { return scrape(y.ctx, y.drydock.MetricsURL) }
 
-// The key is a series' name and labels, as the program writes them.
 func scrape(ctx context.Context, url string) (map[string]float64, error) {
 	text, err := send(ctx, http.MethodGet, url, "", nil)
 	if err != nil {

@@ -18,7 +18,6 @@ const drydockUser = "system:serviceaccount:" + lab.Namespace + ":" + lab.Namespa
 // The API server's audit log, with only Drydock's requests.
 type audit struct{ file string }
 
-// The result has the API server's flags for the audit policy.
 func newAudit(dir string) (*audit, []string, error) {
 	policy := filepath.Join(dir, "audit-policy.yaml")
 	text := `apiVersion: audit.k8s.io/v1
@@ -53,7 +52,6 @@ func (a *audit) mark() int64 {
 	return info.Size()
 }
 
-// since returns the calls that were logged after the mark, and the next mark.
 func (a *audit) since(mark int64) (calls []call, next int64, err error) {
 	f, err := os.Open(a.file)
 	if err != nil {

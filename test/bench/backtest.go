@@ -202,7 +202,6 @@ func measureState(ctx context.Context, dir, program, address string, size int, u
 	return nil
 }
 
-// Each rule gets the interval that the benchmark measures.
 func copyRules(dir string) error {
 	if err := os.Mkdir(filepath.Join(dir, "rules"), 0o700); err != nil {
 		return err
@@ -220,7 +219,6 @@ func copyRules(dir string) error {
 	return nil
 }
 
-// The results are what the real program used and found.
 func runBacktest(ctx context.Context, dir, program string, until time.Time, more ...string) (out spent, found *backtest.Report, err error) {
 	run := exec.CommandContext(ctx, program, append(more, "--config", filepath.Join(dir, backtestFile),
 		"--rules", filepath.Join(dir, "rules"), "--since", strconv.Itoa(int(until.Sub(backtestFrom).Minutes()))+"m",

@@ -29,7 +29,6 @@ func (y *yard) calm() error {
 	return y.cleared()
 }
 
-// cleared waits until no Node has any of Drydock's keys.
 func (y *yard) cleared() error {
 	return y.until(5*time.Minute, "the storm to be over", func() (bool, error) {
 		nodes, err := y.lab.Client().CoreV1().Nodes().List(y.ctx, metav1.ListOptions{ResourceVersion: "0"})

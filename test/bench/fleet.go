@@ -44,7 +44,6 @@ type fleet struct {
 	size   int
 	// The retries of adding a node. Only the preparation is repeated, never what is measured.
 	again wait.Backoff
-	// The size of one node in JSON.
 	bytes int
 	beats atomic.Int64
 }
@@ -175,7 +174,6 @@ func (f *fleet) await(ctx context.Context) error {
 	return nil
 }
 
-// unfinished counts missing leases, and the taints of new nodes that are not removed yet.
 func (f *fleet) unfinished(ctx context.Context) (int, error) {
 	leases, err := f.client.CoordinationV1().Leases(corev1.NamespaceNodeLease).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
@@ -237,7 +235,6 @@ func (f *fleet) patch(ctx context.Context, node, key string, value any) error {
 	return f.client.CoreV1().RESTClient().Patch(types.MergePatchType).Resource("nodes").Name(node).Body(body).Do(ctx).Error()
 }
 
-// The results are the duration of each call and of all together.
 func (f *fleet) everywhere(ctx context.Context, n, workers int, do func(ctx context.Context, node string) error) (each []time.Duration, all time.Duration, err error) {
 	each = make([]time.Duration, n)
 	g, gctx := errgroup.WithContext(ctx)

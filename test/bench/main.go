@@ -21,9 +21,8 @@ type options struct {
 	rounds int
 	quick  bool
 	only   string
-	// How many hours of the past a backtest reads.
-	hours int
-	out   string
+	hours  int
+	out    string
 	// A folder for CPU and heap profiles of Drydock. Empty means no profiles.
 	profiles string
 }

@@ -133,7 +133,6 @@ func (y *yard) measureDelay(tab *browser.Tab) error {
 // The page is drawn when the second frame begins.
 const settled = `new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r)))`
 
-// The milliseconds until the result of the step is drawn.
 const answer = `(async step => {
 	const drawn = () => ` + settled + `;
 	await drawn();
@@ -181,7 +180,6 @@ func (y *yard) stepping(tab *browser.Tab, step string) (took, error) {
 	return took{milliseconds(wall), after.Since(before)}, err
 }
 
-// measureKeys measures typing into the filter, and moving between the tiles with the keyboard.
 func (y *yard) measureKeys(tab *browser.Tab) error {
 	idle, err := y.slowest(tab, idleStep)
 	if err != nil {

@@ -48,7 +48,6 @@ func writePast(ctx context.Context, dir string, size int, until time.Time) error
 	return os.Remove(filepath.Join(dir, "samples"))
 }
 
-// One series of a node, with its values.
 type pastSeriesOf struct {
 	name  string
 	node  int
@@ -85,7 +84,6 @@ func pastSeries(size int) (all []pastSeriesOf) {
 	return all
 }
 
-// The samples are in the OpenMetrics format.
 func writeHour(path string, all []pastSeriesOf, begin time.Time) (err error) {
 	file, err := os.Create(path)
 	if err != nil {
@@ -102,7 +100,6 @@ func writeHour(path string, all []pastSeriesOf, begin time.Time) (err error) {
 	return errors.Join(out.Flush(), file.Close())
 }
 
-// Prometheus with the blocks that writePast wrote.
 func servePast(ctx context.Context, dir string) (*lab.Process, string, error) {
 	built, err := programs.Build(ctx, os.Stdout, "prometheus")
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"time"
 )
 
-// The profiles show what Drydock has allocated and holds after a part.
 func (y *yard) profile(part string) error {
 	if y.profiles == "" {
 		return nil

@@ -55,7 +55,6 @@ func (y *yard) measureStart() error {
 // leader.
 const leadYoung = 2 * time.Minute
 
-// The minute has nothing but heartbeats.
 func (y *yard) measureIdle() error {
 	y.sleep(max(0, leadYoung-time.Since(y.led)) + 5*time.Second)
 	y.profileWhile("idle", 55)
@@ -93,7 +92,6 @@ type usage struct {
 	beats                  int64
 }
 
-// It waits for a minute, and returns what Drydock did in it.
 func (y *yard) minute() (calls []call, u usage, err error) {
 	pids := []int{y.drydock.PID(), y.watcher.PID()}
 	var before, after [2]time.Duration

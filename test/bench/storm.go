@@ -201,7 +201,6 @@ func (y *yard) bareStorms() (time.Duration, error) {
 	return median(took), y.awaitLead()
 }
 
-// keyOf returns the annotation that has the node's alert.
 func keyOf(node string) string {
 	labels, _ := alertOf(node)["labels"].(map[string]string)
 	return remediations.AlertPrefix + remediations.Fingerprint(labels)
@@ -255,7 +254,6 @@ func (y *yard) refused(ctx context.Context, node string) error {
 	return context.DeadlineExceeded
 }
 
-// These measurements need a fleet whose nodes all have their alerts.
 func (y *yard) afterStorm() error {
 	resident, anonymous, peak, err := memoryOf(y.drydock.PID())
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Alertmanager does this at repeat_interval.
+// Alertmanager posts unchanged alerts again at repeat_interval.
 func (y *yard) measureUnchanged() error {
 	y.profileWhile("unchanged", 5)
 	for _, perPost := range []int{1, 64} {

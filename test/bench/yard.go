@@ -17,13 +17,12 @@ import (
 // A fleet with Drydock, and everything that is measured for comparison.
 type yard struct {
 	options
-	ctx   context.Context
-	dir   string
-	lab   *lab.Lab
-	fleet *fleet
-	audit *audit
-	civo  *lab.Civo
-	// The token that posts to Drydock send.
+	ctx       context.Context
+	dir       string
+	lab       *lab.Lab
+	fleet     *fleet
+	audit     *audit
+	civo      *lab.Civo
 	tokenFile string
 	token     string
 	drydock   *lab.Drydock
@@ -65,7 +64,6 @@ func names() (out []string) {
 	return append(out, backtestPart)
 }
 
-// measure takes all figures for a fleet of one size.
 func measure(ctx context.Context, o options, size int, t *table) (err error) {
 	began := time.Now()
 	fmt.Printf("\n%d nodes\n", size)
@@ -214,7 +212,6 @@ func (y *yard) config() map[string]any {
 	}
 }
 
-// It waits until Drydock is ready and leads.
 func (y *yard) startDrydock(o lab.DrydockOptions) error {
 	o.Civo, o.Config = y.civo, y.config()
 	port, err := lab.FreePort()
@@ -248,7 +245,6 @@ func (y *yard) left() <-chan struct{} {
 	return y.drydock.Done()
 }
 
-// awaitLead waits until Drydock leads and has queried Alertmanager.
 func (y *yard) awaitLead() error {
 	return y.until(time.Minute, "Drydock to lead and to see the Watchdog", func() (bool, error) {
 		m, err := y.metrics()

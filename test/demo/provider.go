@@ -31,14 +31,12 @@ type provider struct {
 }
 
 type machines struct {
-	civo *lab.Civo      // nil with another provider
-	http map[string]any // the configuration providers.http; nil with another provider
-	// The reboots that the provider has carried out, in order.
+	civo    *lab.Civo      // nil with another provider
+	http    map[string]any // the configuration providers.http; nil with another provider
 	reboots func() []string
 	Close   func()
 }
 
-// By the values of PROVIDER.
 var providers = map[string]provider{
 	"civo": {"a simulator for Civo's API", "Civo's answer", lab.CivoNodes(nodes), startCivo},
 	"http": {"simulated power outlets", "the receiver's answer", nil, startReceiver},

@@ -12,7 +12,6 @@ import (
 	"strings"
 )
 
-// By the position in the file.
 type insertions struct {
 	open, closing map[int]string
 	replace       map[int]operator

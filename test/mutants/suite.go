@@ -82,7 +82,6 @@ func (s *suite) measure(ctx context.Context, most time.Duration) error {
 	return nil
 }
 
-// within keeps only the tests whose cost is not above most.
 func (s *suite) within(most time.Duration) *suite {
 	out := &suite{folder: s.folder, program: s.program}
 	for _, t := range s.tests {

@@ -1,6 +1,5 @@
 package main
 
-// The switch is read from the environment of the tests.
 const (
 	envMutant = "DRYDOCK_MUTANT"       // the number of the mutant that is on
 	envNotes  = "DRYDOCK_MUTANT_NOTES" // the file that takes the numbers of the mutants that matter

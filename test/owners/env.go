@@ -37,21 +37,17 @@ type m = map[string]any
 // Env is the environment of one test: the shared lab, machines of its own, and a Drydock with the
 // test's own configuration.
 type Env struct {
-	T   *testing.T
-	Lab *lab.Lab
-	// Token is the file with the receiver's token, from PrepareDrydockWith.
-	Token string
-	// Providers is the section providers of Drydock's configuration.
+	T         *testing.T
+	Lab       *lab.Lab
+	Token     string
 	Providers m
 	// Replacing are the fields of a step that replaces a machine. Nil means the step replace.
 	Replacing m
 	// Nodes are the Nodes of the test's machines. Mine reports whether a Node belongs to one of
 	// these machines or to a successor.
-	Nodes []string
-	Mine  func(*corev1.Node) bool
-	// Object returns the UID of the object of the Node's machine.
-	Object func(node string) string
-	// Requests reports whether a request asks for the replacement of a machine.
+	Nodes    []string
+	Mine     func(*corev1.Node) bool
+	Object   func(node string) string
 	Requests func(*http.Request) bool
 	// Asked returns what Seen must return for an object that was replaced for this attempt.
 	Asked func(attempt string) []string

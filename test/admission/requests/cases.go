@@ -62,7 +62,6 @@ func tainted(n *corev1.Node) {
 	taint("example.com/other", corev1.TaintEffectNoSchedule)(n)
 }
 
-// The step was issued for the Node with this UID.
 func replacing(phase remediations.Phase, step, uid string) func(*corev1.Node) {
 	return func(n *corev1.Node) {
 		r := Record(phase)

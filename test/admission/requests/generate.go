@@ -86,8 +86,6 @@ func anyChange(t *rapid.T) func(*corev1.Node) {
 
 func labelValue(v string) string { return strings.ReplaceAll(v, " ", "-") }
 
-// works reports whether the record is of a replacement of this very Node that Karpenter carries
-// out.
 func (c *Case) works(n *corev1.Node) bool {
 	var r struct {
 		V             int
