@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/common/config"
 	"github.com/stretchr/testify/require"
@@ -64,7 +65,7 @@ func TestWhatProvesWhoDrydockIsStandsInNoError(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			err := only(t, Options{URLs: []string{serve(t, c.answer)}, HTTPConfig: c.cfg, Timeout: patience}).Err
+			err := only(t, Options{URLs: []string{serve(t, c.answer)}, HTTPConfig: c.cfg, Timeout: time.Minute}).Err
 			require.ErrorContains(t, err, c.want)
 			require.Less(t, len(err.Error()), 600)
 			for _, shown := range []string{secret, encoded} {
