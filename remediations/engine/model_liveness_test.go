@@ -22,6 +22,9 @@ func (l *life) live(t *rapid.T) {
 func (w *world) live() {
 	w.do(func() {
 		for _, n := range slices.Sorted(maps.Keys(w.nodes)) {
+			if m := w.machines[n]; !m.offSince.IsZero() && !w.staysOff(m) {
+				w.heal(n) // a request switched it off in the calm, and its end asks a person to switch it on
+			}
 			w.machines[n].cordonedBy = ""
 			w.edit(n, func(n *corev1.Node) {
 				n.Spec.Unschedulable = false
