@@ -38,7 +38,7 @@ const resetVerb = "reset"
 // ErrNotAsked is the error of Change.May if the API server was not asked: too many rights are being
 // checked, or the user's groups are too large. An outsider can cause both. So it denies every
 // annotation that needs a right, even one that stops a repair.
-var ErrNotAsked = errors.New("Drydock did not ask the API server")
+var ErrNotAsked = errors.New("the API server was not asked")
 
 // RightVerbs returns the verbs of all annotations that need a right.
 func RightVerbs() []string {

@@ -133,7 +133,7 @@ func readObject(document []byte, namespace string) (*manifestObject, error) {
 	}
 	i := slices.IndexFunc(manifestKinds, func(k kindOf) bool { return k.GroupVersionKind == o.GroupVersionKind() })
 	if i < 0 || o.IsList() {
-		return nil, fmt.Errorf("Drydock does not apply objects of the kind %s; apply the object yourself, and remove it from the manifest", o.GroupVersionKind())
+		return nil, fmt.Errorf("no object of this kind is applied: %s; apply the object yourself, and remove it from the manifest", o.GroupVersionKind())
 	}
 	out := &manifestObject{o, manifestKinds[i]}
 	switch {

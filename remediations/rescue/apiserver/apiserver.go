@@ -44,8 +44,6 @@ const (
 	HostUnknown HostState = "Unknown"
 )
 
-var hostStates = []HostState{HostReady, HostFailing, HostUnknown}
-
 // HostSight is the last observation of the API server on one control-plane host.
 type HostSight struct {
 	Host  string

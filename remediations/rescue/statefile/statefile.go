@@ -126,7 +126,7 @@ func (f *File) Append(entries ...apiserver.RescueEntry) error {
 	defer f.mu.Unlock()
 	switch {
 	case f.journal.Malformed != nil:
-		return fmt.Errorf("Drydock adds nothing to an unreadable journal: %w", f.journal.Malformed)
+		return fmt.Errorf("nothing is added to an unreadable journal: %w", f.journal.Malformed)
 	case f.suspect || f.size > maxBytes:
 		if err := f.compact(); err != nil {
 			return err

@@ -52,8 +52,9 @@ func TestADrainedNodeCountsForItsPlaceAtThatTime(t *testing.T) {
 			}
 			d := node.Decide(s, scene.Noon)
 			require.Equal(t, lifecycle.VerbIssue, d.Verb, d.Message)
-			got := d.Record.Intent
-			require.Equal(t, c.place, Intent{Zone: got.Zone, Pool: got.Pool, ControlPlane: got.ControlPlane})
+			i := d.Record.Intent
+			got := Intent{Zone: i.Zone, Pool: i.Pool, ControlPlane: i.ControlPlane}
+			require.Equal(t, c.place, got)
 		})
 	}
 }
