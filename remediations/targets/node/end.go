@@ -69,10 +69,11 @@ func (s *state) exhaust(p *remediations.Policy, now time.Time) lifecycle.Decisio
 	tried, missing := "all steps were tried", "its alert came back"
 	if r.Intent != nil {
 		if _, missing = s.proven(); missing == "" {
-			missing = fmt.Sprintf("%s was carried out, and the fault is still there", remediations.LastDone(r).Name)
+			still := "the fault is still there"
 			if !s.Sound() {
-				missing = fmt.Sprintf("%s was carried out, and the node is not Ready", remediations.LastDone(r).Name)
+				still = "the node is not Ready"
 			}
+			missing = fmt.Sprintf("%s was carried out, and %s", remediations.LastDone(r).Name, still)
 		}
 		if fewer := s.fewerGPUs(); fewer != "" {
 			tried, missing = "these steps were done", fewer // the plan may have more steps, but no alert needs them
