@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,9 +17,9 @@ import (
 	"drydock.dev/drydock/internal/lab/cluster"
 )
 
-// TestAnUncordonInMidRepairIsDeniedAllTheTime: the uncordon is also denied while all of Drydock's
-// pods are killed and start again, and while its certificate is replaced. Other changes of the node
-// are never denied.
+// TestAnUncordonInMidRepairIsDeniedAllTheTime: the uncordon is also denied while Drydock's
+// certificate is replaced, and while all of its pods are killed and start again. Other changes of
+// the node are never denied.
 func TestAnUncordonInMidRepairIsDeniedAllTheTime(t *testing.T) {
 	c, ctx := startAny(t)
 	name := another(ctx, t, c)
@@ -51,14 +52,6 @@ func TestAnUncordonInMidRepairIsDeniedAllTheTime(t *testing.T) {
 		}
 	})
 
-	pods, err := c.Client().CoreV1().Pods(cluster.Namespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=drydock"})
-	require.NoError(t, err)
-	require.NotEmpty(t, pods.Items)
-	for _, p := range pods.Items {
-		require.NoError(t, c.Client().CoreV1().Pods(cluster.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}))
-	}
-	require.NoError(t, c.AwaitDrydock(ctx, 2))
-
 	authority := func() []byte {
 		hooks, err := c.Client().AdmissionregistrationV1().ValidatingWebhookConfigurations().List(ctx, metav1.ListOptions{})
 		if err != nil || len(hooks.Items) != 1 {
@@ -68,13 +61,28 @@ func TestAnUncordonInMidRepairIsDeniedAllTheTime(t *testing.T) {
 	}
 	old := authority()
 	require.NotEmpty(t, old)
-	_, err = c.Client().CoreV1().Secrets(cluster.Namespace).Patch(ctx, "drydock-webhook", types.MergePatchType, []byte(`{"data":null}`), metav1.PatchOptions{})
+	_, err := c.Client().CoreV1().Secrets(cluster.Namespace).Patch(ctx, "drydock-webhook", types.MergePatchType, []byte(`{"data":null}`), metav1.PatchOptions{})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		now := authority()
 		return len(now) > 0 && !bytes.Equal(now, old)
 	}, lab.Patience, tick, "another certificate")
-	require.NoError(t, c.AwaitDrydock(ctx, 2))
+
+	killed := map[types.UID]bool{}
+	for _, p := range drydocks(ctx, t, c) {
+		killed[p.UID] = true
+		require.NoError(t, c.Client().CoreV1().Pods(cluster.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}))
+	}
+	require.NotEmpty(t, killed)
+	require.Eventually(t, func() bool {
+		started := 0
+		for _, p := range drydocks(ctx, t, c) {
+			if !killed[p.UID] && !ready(&p).IsZero() {
+				started++
+			}
+		}
+		return started == 2
+	}, lab.Patience, tick, "two other pods of Drydock are Ready")
 
 	end()
 	users.Wait()
@@ -85,4 +93,11 @@ func TestAnUncordonInMidRepairIsDeniedAllTheTime(t *testing.T) {
 	require.True(t, draining(node(t, c, name)))
 	yield(ctx, t, c, budget)
 	awaitDrained(ctx, t, c, name, by)
+}
+
+func drydocks(ctx context.Context, t *testing.T, c *cluster.Cluster) []corev1.Pod {
+	t.Helper()
+	pods, err := c.Client().CoreV1().Pods(cluster.Namespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=drydock"})
+	require.NoError(t, err)
+	return pods.Items
 }
