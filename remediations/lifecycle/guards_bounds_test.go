@@ -107,19 +107,6 @@ func TestTheCooldownRestsOnTheStricterOfHistoryAndLedger(t *testing.T) {
 	}
 }
 
-// TestARestartHoldsByTheLedgerAlone: after another policy's repair has restarted the machine, the
-// next restart waits. The ledger alone is enough, if the Node has lost its history.
-func TestARestartHoldsByTheLedgerAlone(t *testing.T) {
-	p := &Policy{Name: "p", Plan: []Step{{Name: "reboot", Wait: time.Hour, Attempts: 1}}}
-	conf := &Config{Policies: []*Policy{p, {Name: "q"}}, Limits: Limits{RepairsWindow: time.Hour}}
-	for _, restarted := range []bool{true, false} {
-		l := &ledger.Ledger{}
-		l.Ended(conf, scene.Bare("n1"), ledger.End{Repair: "r1", Policy: "q", At: scene.Noon.Add(-time.Minute), Restarted: restarted}, scene.Noon)
-		c := &lifecycle.Candidate{State: &lifecycle.State{Config: conf, Node: scene.Bare("n1"), Ledger: l}, Now: scene.Noon, Policy: p, Step: StepRef{Name: "reboot", Attempt: 1}}
-		require.Equal(t, restarted, lifecycle.GuardCooldown(c) != nil)
-	}
-}
-
 // TestTheLastCancelOfNodeAndLedgerCounts: CancelOf returns the later cancel of the Node and the
 // ledger. A repair of the alert that has acted since ends the ledger's cancel.
 func TestTheLastCancelOfNodeAndLedgerCounts(t *testing.T) {
@@ -127,6 +114,8 @@ func TestTheLastCancelOfNodeAndLedgerCounts(t *testing.T) {
 	acted := Entry{ID: "r3", Cause: scene.FP, Ended: scene.Noon.Add(-time.Second), Steps: Attempts{{Name: "reboot", Number: 1}}}
 	held, reset := acted, Entry{ID: "r2", Cause: scene.FP, By: ByPerson, Ended: later.At, Reset: true}
 	held.Steps = nil
+	before, other, acrossReset := acted, acted, acted
+	before.Ended, other.Cause, acrossReset.By, acrossReset.Reset = later.At.Add(-time.Second), "another alert", ByPerson, true
 	for name, c := range map[string]struct {
 		node, ledger *CancelledRepair
 		history      []Entry
@@ -139,6 +128,9 @@ func TestTheLastCancelOfNodeAndLedgerCounts(t *testing.T) {
 		"the Node is later":              {node: &later, ledger: &earlier, want: &later},
 		"a repair has acted since":       {ledger: &later, history: []Entry{acted}},
 		"a repair was only held since":   {ledger: &later, history: []Entry{held}, want: &later},
+		"a repair had acted before":      {ledger: &later, history: []Entry{before}, want: &later},
+		"another alert's repair acted":   {ledger: &later, history: []Entry{other}, want: &later},
+		"a person has ended what acted":  {ledger: &later, history: []Entry{acrossReset}, want: &later},
 		"a person has reset the history": {history: []Entry{reset}},
 	} {
 		conf, n, l := &Config{Limits: Limits{RepairsWindow: 24 * time.Hour}}, scene.Bare("n1"), &ledger.Ledger{}

@@ -99,9 +99,6 @@ func (c *Candidate) restartedLately(policy string, ended time.Time, wait time.Du
 // endsKnown returns the machine's ended repairs from the ledger, for a Node that has lost its
 // history.
 func (c *Candidate) endsKnown() []ledger.End {
-	if c.Kind != remediations.KindNode {
-		return nil
-	}
 	return slices.DeleteFunc(c.Ledger.EndsOf(c.Node, c.Now, c.Config.Limits.RepairsWindow), func(e ledger.End) bool { return e.Alert != "" })
 }
 
@@ -126,7 +123,7 @@ func (c *Candidate) lastRepair() (last *remediations.Entry) {
 // have registered again as a new Node. So repairs of earlier Nodes with the same name count, if
 // they ended within limits.repairsWindow.
 func (c *Candidate) remembered() []remediations.Entry {
-	if len(c.Journal.Past) == 0 || c.Node.Spec.ProviderID != "" {
+	if c.Node.Spec.ProviderID != "" {
 		return c.Journal.History
 	}
 	out := slices.Clone(c.Journal.History)
