@@ -42,3 +42,25 @@ func TestBothHalfOpenBreakersAreAsked(t *testing.T) {
 		})
 	}
 }
+
+// TestWhichRepairsWaitForThatOfACommonFault: one of four nodes with the same fault is repaired
+// first, and the repairs of the others wait. A repair that has issued a step continues, and a
+// person's request is not about that alert.
+func TestWhichRepairsWaitForThatOfACommonFault(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(c *lifecycle.Candidate)
+		held   bool
+	}{
+		"another node":              {func(*lifecycle.Candidate) {}, true},
+		"it has issued a step":      {func(c *lifecycle.Candidate) { c.Repair = "r1" }, false},
+		"a person requested it":     {func(c *lifecycle.Candidate) { c.Alert = nil }, false},
+		"the node repaired first":   {func(c *lifecycle.Candidate) { c.Node = scene.Bare("n4") }, false},
+		"a node without that fault": {func(c *lifecycle.Candidate) { c.Node = scene.Bare("n9") }, false},
+	} {
+		s := scene.Read(t, []byte(`{policy: {witness: DiskPressure=True}, fleet: {common: 3, tried: Verifying}}`)).State(t)
+		asked := &lifecycle.Candidate{State: s, Now: scene.Noon, Policy: s.Config.Policies[0], Step: StepRef{Name: "reboot", Attempt: 1}, Alert: &s.Journal.Alerts[0]}
+		c.change(asked)
+		_, f := asked.HeldBy([]Reason{ReasonCommonCause})
+		require.Equal(t, c.held, f != nil, name)
+	}
+}

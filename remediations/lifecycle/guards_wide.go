@@ -23,7 +23,7 @@ func clusterWide(c *Candidate) *Finding {
 		s := c.Ledger.Slots[i]
 		return &Finding{Message: fmt.Sprintf("repair %s of node %s by policy %s changes the whole cluster; only one such repair runs at a time", s.Repair, s.Node, s.Policy), Fleetwide: true, Concern: remediations.Concern{Policy: s.Policy}}
 	}
-	if last := c.Ledger.LastWide(c.Own); !last.At.IsZero() && c.Now.Before(last.At.Add(ledger.WideApart)) {
+	if last := c.Ledger.LastWide(c.Own); c.Now.Before(last.At.Add(ledger.WideApart)) {
 		return &Finding{Message: fmt.Sprintf("repair %s changed the whole cluster at %s; Drydock does that at most once in %s", last.Repair, last.At.Format(time.RFC3339), text.Duration(ledger.WideApart)), Pass: true}
 	}
 	limit, all := c.Config.ClusterWide, c.Fleet.Size()
@@ -39,8 +39,8 @@ func (c *Candidate) sick() int {
 	nodes := map[string]bool{}
 	for _, r := range c.Snapshot.Replicas {
 		for fingerprint, a := range r.Alerts {
-			route, why := routing.Of(c.Config, a.Labels, c.Fleet.Node)
-			if why == remediations.MisrouteNone && route.Policy == c.Policy && !nodes[route.Node] && c.Snapshot.VerdictFor(fingerprint, c.Config, "").Reason == "" {
+			route, _ := routing.Of(c.Config, a.Labels, c.Fleet.Node)
+			if route.Policy == c.Policy && !nodes[route.Node] && c.Snapshot.VerdictFor(fingerprint, c.Config, "").Reason == "" {
 				nodes[route.Node] = true
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/alertmanager/pkg/labels"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -72,13 +73,48 @@ provided: [rollout-restart]
 			r.Alerts[Fingerprint(a.Labels)] = a
 		}
 	}
+	disk := *s.Config.Policies[0]
+	matches, err := labels.NewMatcher(labels.MatchEqual, "remediation", "disk-full")
+	require.NoError(t, err)
+	disk.Name, disk.Match = "disk-full", labels.Matchers{matches}
+	s.Config.Policies = append(s.Config.Policies, &disk)
 	c := &lifecycle.Candidate{State: s, Now: scene.Noon, Policy: s.Config.Policies[0], Step: StepRef{Name: "rollout-restart", Attempt: 1}}
 	require.Equal(t, 1, c.Sick())
 	alert("no-such-node", func(*alerts.Alert) {})
 	alert("n2", func(a *alerts.Alert) { a.Active, a.SilencedBy = false, []string{"s1"} })
 	alert("n3", func(a *alerts.Alert) { a.Labels["remediation"] = "disk-full" })
+	alert("n5", func(a *alerts.Alert) { a.Labels["remediation"] = "of no policy" })
 	alert("n1", func(a *alerts.Alert) { a.Labels["instance"] = "another alert of the same node" })
 	require.Equal(t, 1, c.Sick())
 	alert("n4", func(*alerts.Alert) {})
 	require.Equal(t, 2, c.Sick())
+}
+
+// TestWhatHoldsAStepForTheWholeCluster: while enough nodes have the alert, only another repair's
+// change of the cluster holds the step, and only until it has ended an hour ago.
+func TestWhatHoldsAStepForTheWholeCluster(t *testing.T) {
+	changed := func(repair string, ago time.Duration) []ledger.Begun {
+		return []ledger.Begun{{Repair: repair, At: scene.Noon.Add(-ago)}}
+	}
+	for name, c := range map[string]struct {
+		slots []ledger.Slot
+		wide  []ledger.Begun
+		held  bool
+	}{
+		"no other change":                      {},
+		"another repair changes the cluster":   {slots: []ledger.Slot{{Node: "n9", Repair: "r9", Wide: true}}, held: true},
+		"another repair changes only its node": {slots: []ledger.Slot{{Node: "n9", Repair: "r9"}}},
+		"the slot is this repair's own":        {slots: []ledger.Slot{{Node: "n1", Repair: "r1", Wide: true}}},
+		"its own slot, and another one":        {slots: []ledger.Slot{{Node: "n1", Repair: "r1", Wide: true}, {Node: "n9", Repair: "r9", Wide: true}}, held: true},
+		"a change less than an hour ago":       {wide: changed("r9", time.Hour-1), held: true},
+		"a change an hour ago":                 {wide: changed("r9", time.Hour)},
+		"a change by this repair":              {wide: changed("r1", time.Minute)},
+	} {
+		sc := scene.Read(t, []byte("{policy: {plan: [rollout-restart=kube-system/cni]}, provided: [rollout-restart], word: {sick: 4}}"))
+		sc.Ledger.Slots, sc.Ledger.Wide = c.slots, c.wide
+		s := sc.State(t)
+		asked := &lifecycle.Candidate{State: s, Now: scene.Noon, Policy: s.Config.Policies[0], Step: StepRef{Name: "rollout-restart", Attempt: 1}, Own: "r1"}
+		_, f := asked.HeldBy([]Reason{ReasonClusterWide})
+		require.Equal(t, c.held, f != nil, name)
+	}
 }
