@@ -174,7 +174,9 @@ func (t *Base) Settle(now time.Time) Decision {
 	d := Decision{Verb: VerbVerify, Record: r, Policy: p}
 	r.Phase, r.Since = remediations.PhaseVerifying, remediations.Instant(now)
 	r.Intent.Outcome, r.Intent.Why = outcome, text.Line(why, 300)
+	wait := t.is.Apart
 	if call != nil && call.IntentID == old.Intent.ID {
+		wait = max(wait, call.again()+time.Second)
 		if call.Silence != "" {
 			r.Silence = call.Silence
 		}
@@ -187,10 +189,6 @@ func (t *Base) Settle(now time.Time) Decision {
 	case remediations.CallRefused:
 		// After a refusal, the next attempt may begin soon. This wait is never longer than the
 		// step's own wait, because after a jump of the clock now.Add(wait) could be much too late.
-		wait := t.is.Apart
-		if call != nil && call.IntentID == old.Intent.ID {
-			wait = max(wait, call.again()+time.Second)
-		}
 		r.Deadline = remediations.Earlier(r.Deadline, remediations.Instant(now.Add(wait)))
 	case remediations.CallAccepted:
 		why = "accepted"

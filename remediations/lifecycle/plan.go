@@ -15,8 +15,8 @@ func (s *State) Doable(p *remediations.Policy, r *remediations.Record, ref remed
 	if r != nil && r.Policy == p.Name && (r.Tried(ref) || r.Spent(s.Config, p, ref)) {
 		return false
 	}
-	step, there := p.StepAt(ref)
-	return there && ref.Attempt <= step.Attempts && s.Config.Provides(step)
+	step, _ := p.StepAt(ref) // a step that the plan lacks has no attempts
+	return ref.Attempt <= step.Attempts && s.Config.Provides(step)
 }
 
 // FirstStep returns the first step of the plan that can be carried out. r may be nil.
