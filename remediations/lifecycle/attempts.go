@@ -98,8 +98,6 @@ func (t *Base) Proceed(now time.Time) Decision {
 	}
 	unseen := t.Unseen(now, LookAgain) || !t.self.SeenAt().After(r.Intent.At)
 	switch {
-	case t.NeverIssued(r, now):
-		return t.End(remediations.OutcomeCancelled, r.FromTheFuture()+r.LeftAs(), now)
 	case r.Intent.Ahead(now):
 		return t.WaitForClock(r, p, lookProof, now)
 	case t.Stale(), unseen:
@@ -162,7 +160,7 @@ const (
 // Unseen reports whether the target was never observed, or its last observation is at least the
 // given time old.
 func (t *Base) Unseen(now time.Time, within time.Duration) bool {
-	return t.self.SeenAt().IsZero() || now.Sub(t.lookedAt()) >= within
+	return now.Sub(t.lookedAt()) >= within // never observed: the zero time, which is long ago
 }
 
 // lookedAt returns when the wait for the next observation began. If the last one was too slow, that

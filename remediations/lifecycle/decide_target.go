@@ -120,7 +120,7 @@ func (t *Base) examine(c *Candidate, pending *remediations.Record, observing boo
 // tooSlow returns a finding if the last observation was already too old when it ended. It informs
 // people, because the next one would probably be as slow.
 func (t *Base) tooSlow() *Finding {
-	if t.is.Looking == "" || t.self.SeenAt().IsZero() || t.LookTook < remediations.LookFor {
+	if t.self.SeenAt().IsZero() || t.LookTook < remediations.LookFor {
 		return nil
 	}
 	return Because("looking at %s took %s, and an observation is used for only %s; the API server or the provider is too slow", t.is.What, text.Duration(t.LookTook.Round(time.Second)), text.Duration(remediations.LookFor))

@@ -74,14 +74,10 @@ func (t *Base) enforced(now time.Time) (Decision, bool) {
 // givesWay ends the observed repair if d must write a record. The Node has only one record for the
 // target, so the next pass decides d again.
 func (t *Base) givesWay(d Decision, now time.Time) Decision {
-	if d.Record == nil && d.Ended == nil {
+	if d.Record == nil {
 		return d
 	}
-	by := "a requested repair"
-	if d.Policy != nil {
-		by = "a repair by policy " + d.Policy.Name
-	}
-	return t.observed("the observation ended for "+by, now)
+	return t.observed("the observation ended for a repair by policy "+d.Policy.Name, now)
 }
 
 // An empty why means that the step's wait or the alert has ended.
@@ -131,9 +127,6 @@ func (t *Base) ended(cause remediations.Cause, now time.Time) bool {
 }
 
 func (t *Base) nextWould(p *remediations.Policy) string {
-	if p == nil {
-		return ""
-	}
 	if next, more := t.NextStep(p, t.Record, t.Record.Step); more {
 		return fmt.Sprintf("; if the step had not cured it, %s would come next", next)
 	}
