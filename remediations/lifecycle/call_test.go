@@ -150,6 +150,8 @@ func TestTheNextCallWaitsAsLongAsTheProviderAsks(t *testing.T) {
 		require.Equal(t, callTime.Add(wait), held.Recheck, again)
 		_, waits = AfterWithheld(d.Record, nil, time.Minute, callTime.Add(wait))
 		require.False(t, waits, again)
+		_, waits = AfterWithheld(d.Record, nil, time.Minute, callTime)
+		require.True(t, waits, "%s: the wait has just begun", again)
 		_, waits = AfterWithheld(d.Record, nil, time.Minute, callTime.Add(-1))
 		require.False(t, waits, "the clock was set back")
 	}

@@ -88,6 +88,45 @@ func TestACancelFromTheFutureIsClamped(t *testing.T) {
 	require.Equal(t, scene.Noon, d.Alerts[0].Cancelled.At)
 }
 
+// TestOnlyWrongTimesAreCorrected: what is right on the Node is not written again.
+func TestOnlyWrongTimesAreCorrected(t *testing.T) {
+	state := func(cancelled time.Duration) *lifecycle.State {
+		s := aheadBy(t, -time.Hour, true)
+		s.Journal.Alerts[0].Cancelled = &CancelledRepair{ID: "abc234", At: scene.Noon.Add(cancelled)}
+		return s
+	}
+	require.False(t, node.FromTheFuture(state(-time.Minute), scene.Noon))
+	require.Empty(t, node.Decide(state(-time.Minute), scene.Noon).Alerts)
+	d := node.Decide(state(time.Hour), scene.Noon)
+	require.Len(t, d.Alerts, 1)
+	require.Nil(t, d.History)
+}
+
+// TestWhichRecordsOfANodeAreClamped: a repair that waits for a call or a proof keeps its times,
+// because that wait ends by itself. A held repair and a running drain do not.
+func TestWhichRecordsOfANodeAreClamped(t *testing.T) {
+	for name, c := range map[string]struct {
+		phase  Phase
+		step   string
+		clamps bool
+	}{
+		"held":                       {PhasePending, "reboot", true},
+		"a held drain":               {PhasePending, "drain", true},
+		"a running drain":            {PhaseActing, "drain", true},
+		"a call that is under way":   {PhaseActing, "reboot", false},
+		"a reboot without a proof":   {PhaseVerifying, "reboot", false},
+		"a drain that has ended":     {PhaseVerifying, "drain", false},
+		"a repair without more step": {PhaseExhausted, "reboot", false},
+	} {
+		s := aheadBy(t, -time.Hour, true)
+		s.Node = scene.Acting()
+		r := ReadJournal(s.Node).Record
+		r.Phase, r.Step.Name, r.Since = c.phase, c.step, scene.Noon.Add(time.Hour)
+		s.Journal = Journal{Record: r}
+		require.Equal(t, c.clamps, node.FromTheFuture(s, scene.Noon), name)
+	}
+}
+
 // TestDeadlinesFromFarAwayAreClamped: Drydock corrects an impossible deadline of a held repair, of
 // a drain, of a sidecar's repair and of a location's.
 func TestDeadlinesFromFarAwayAreClamped(t *testing.T) {

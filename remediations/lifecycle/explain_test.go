@@ -5,11 +5,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	. "drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/targets/location"
 	"drydock.dev/drydock/remediations/targets/node"
@@ -187,5 +189,48 @@ func TestASignWithoutAnAnswerDoesNotPassTheGuard(t *testing.T) {
 		e := explain(s, func() lifecycle.Decision { return node.Decide(s, scene.Noon) }, nil)
 		i := slices.IndexFunc(e.answers[0], func(a lifecycle.GuardAnswer) bool { return a.Reason == ReasonNotWitnessed })
 		require.Equal(t, want, e.answers[0][i].Standing, text)
+		for k, a := range e.answers[0] {
+			require.True(t, k == i || a.Standing != lifecycle.GuardNotSeen, "%s reads no sign of the witness: %s", a.Reason, text)
+		}
+	}
+}
+
+// TestWithoutAPollNoAlertPassesAGuard: before the first poll, nothing is known about the alert.
+func TestWithoutAPollNoAlertPassesAGuard(t *testing.T) {
+	t.Parallel()
+	for name, snapshot := range map[string]*alerts.Snapshot{"none": nil, "an empty one": {}} {
+		s := scene.Read(t, []byte("{}")).State(t)
+		var answers []lifecycle.GuardAnswer
+		s.Asking = func(c *lifecycle.Candidate) {
+			known, asked := *c.State, *c
+			known.Snapshot, asked.State = snapshot, &known
+			answers = asked.Explain(nil)
+		}
+		node.Decide(s, scene.Noon)
+		var unseen []Reason
+		for _, a := range answers {
+			if a.Standing == lifecycle.GuardNotSeen {
+				require.Equal(t, "no Alertmanager was asked", a.Message)
+				unseen = append(unseen, a.Reason)
+			}
+		}
+		require.Equal(t, []Reason{ReasonAlertUnconfirmed, ReasonBlind, ReasonSilenced, ReasonInhibited, ReasonAlertResolved, ReasonClusterWide, ReasonCommonCause}, unseen, name)
+	}
+}
+
+// TestTheExplanationHasTheEndOfAHold, if it is known.
+func TestTheExplanationHasTheEndOfAHold(t *testing.T) {
+	t.Parallel()
+	end := scene.Noon.Add(2 * time.Hour)
+	for text, until := range map[string]*time.Time{
+		`{node: {annotations: {drydock.dev/pause: "<now+2h> new disks"}}}`: &end,
+		`{node: {annotations: {drydock.dev/pause: "true new disks"}}}`:     nil,
+	} {
+		s := scene.Read(t, []byte(text)).State(t)
+		e := explain(s, func() lifecycle.Decision { return node.Decide(s, scene.Noon) }, nil)
+		held := lifecycle.FirstHold(e.answers[0])
+		require.NotNil(t, held, text)
+		require.Equal(t, ReasonPaused, held.Reason)
+		require.Equal(t, until, held.Until, text)
 	}
 }

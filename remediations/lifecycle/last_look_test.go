@@ -93,6 +93,11 @@ func TestLastLookBeforeAnApproval(t *testing.T) {
 		"no record":                   {func(n *corev1.Node) { delete(n.Annotations, SidecarKey(scene.ThePod)) }, ReasonCallWithheld},
 		"its node is under repair":    {func(n *corev1.Node) { scene.InFlight(n, "reboot") }, ReasonNodeUnderRepair},
 		"its node's leadership moves": {func(n *corev1.Node) { scene.Leads(n, "eu", "n2", PhaseActing, false) }, ReasonNodeUnderRepair},
+		"another sidecar is verified": {func(n *corev1.Node) {
+			r, other := scene.SidecarRecord(PhaseVerifying), Pod{Namespace: "sei", Name: "b-0", UID: "pod2"}
+			r.ID, r.Pod = "r2", &other
+			n.Annotations[SidecarKey(other)] = r.Encode()
+		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := scene.Bare("n1")
@@ -105,6 +110,14 @@ func TestLastLookBeforeAnApproval(t *testing.T) {
 			requireWithheld(t, c.reason, lifecycle.MayStillRepair(&Config{}, n, SidecarKey(scene.ThePod), "r1-0-1"))
 		})
 	}
+}
+
+// TestARepairIsNotInItsOwnWay: the last check finds the repair itself among the repairs in flight.
+func TestARepairIsNotInItsOwnWay(t *testing.T) {
+	n := scene.Bare("n1")
+	n.Annotations[LocationKey] = scene.LocationRecord(PhaseActing).Encode()
+	require.Len(t, ReadJournal(n).OtherRepairs, 1)
+	requireWithheld(t, "", lifecycle.MayStillRepair(&Config{}, n, LocationKey, "r1-0-1"))
 }
 
 func TestLastLookBeforeAMove(t *testing.T) {
