@@ -158,10 +158,10 @@ func TestTheLeasesAreReadAgainWhereTheyHoldTheRepair(t *testing.T) {
 	}
 }
 
-// TestWhenAnAlertIsOver: an alert that no Alertmanager has is over when it was posted as resolved.
+// TestWhenAnAlertHasEnded: an alert that no Alertmanager has must also be posted as resolved.
 // Otherwise its last post must be older than UnconfirmedFor, because a post may arrive before the
 // poll that confirms it. A time ahead by more than that is wrong.
-func TestWhenAnAlertIsOver(t *testing.T) {
+func TestWhenAnAlertHasEnded(t *testing.T) {
 	s := scene.Read(t, []byte("word: {replicas: [{alert: absent}, {alert: absent}]}")).State(t)
 	for name, c := range map[string]struct {
 		status   string

@@ -175,7 +175,7 @@ func TestAnObservedLocationIsWatched(t *testing.T) {
 			require.False(t, d.Ask.Observation)
 			require.Equal(t, scene.Noon.Add(10*time.Second), d.Recheck)
 		}},
-		"observed too long ago": {"1m", "{age: 20s}", func(t *testing.T, d lifecycle.Decision) {
+		"observed too long ago": {"1m", "{age: 15s}", func(t *testing.T, d lifecycle.Decision) {
 			require.Equal(t, lifecycle.VerbHold, d.Verb, d.Message)
 			require.True(t, d.Ask.Observation)
 		}},
