@@ -85,7 +85,7 @@ func (t *Base) observed(why string, now time.Time) Decision {
 	r, p := t.Record, t.PolicyOf(t.Record)
 	at := r.Hold.Since
 	w := &remediations.Would{Step: r.Step.Issued(), At: at, Until: remediations.Instant(t.Config.WouldUntil(p, r)), IllSince: at}
-	name := "alert " + r.Cause.Alert
+	name := r.Cause.Alert
 	if a := t.AlertBy(r.Cause.Alert); a != nil {
 		w.IllSince, name = remediations.Instant(remediations.Earlier(a.StartsAt, at)), a.Name
 	}
