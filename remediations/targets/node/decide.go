@@ -112,7 +112,9 @@ func (s *state) Proceed(now time.Time) lifecycle.Decision {
 		return s.End(remediations.OutcomeCancelled, fmt.Sprintf("policy %s no longer selects this node: the node's labels or the policy's nodeSelector have changed", r.Policy), now)
 	}
 	if s.Stale() {
-		return s.Look("querying Alertmanager before the next step")
+		d := s.Look("querying Alertmanager before the next step")
+		d.Well = s.Sound() && !s.WellSince.IsZero() // a pass while the answer is on its way must not reset WellSince
+		return d
 	}
 	c := s.acted(p, now)
 	c.Step = remediations.StepRef{}

@@ -34,11 +34,14 @@ func (s *target) Proceed(now time.Time) lifecycle.Decision {
 		}
 		return s.WaitForClock(r, p, proof, now)
 	}
+	was := !s.WellSince.IsZero() // stays so during a look, which would otherwise reset WellSince
 	if s.Stale() {
-		return s.Look("querying Alertmanager before the next attempt")
+		d := s.Look("querying Alertmanager before the next attempt")
+		d.Well = was
+		return d
 	}
 	if s.Unseen(now, lifecycle.LookAgain) || !s.seen.At.After(r.Intent.At) {
-		return lifecycle.Decision{Verb: lifecycle.VerbLook, Ask: lifecycle.Ask{Observation: true}, Policy: p, Message: "observing the sidecar before the next attempt"}
+		return lifecycle.Decision{Verb: lifecycle.VerbLook, Ask: lifecycle.Ask{Observation: true}, Policy: p, Well: was, Message: "observing the sidecar before the next attempt"}
 	}
 	if d, over := s.finished(now); over {
 		return d
