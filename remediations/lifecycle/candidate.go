@@ -51,7 +51,12 @@ func (c *Candidate) provider() string {
 	return c.Config.ProviderAhead(c.Policy, c.Step.Index, c.Node)
 }
 
-func (c *Candidate) record() *remediations.Record { return c.target.base().Record }
+func (c *Candidate) record() *remediations.Record {
+	if c.target == nil {
+		return c.Journal.Record
+	}
+	return c.target.base().Record
+}
 
 // Acted reports whether the repair has already issued a step.
 func (c *Candidate) Acted() bool { return c.Repair != "" }
