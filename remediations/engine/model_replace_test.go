@@ -144,6 +144,11 @@ func (w *world) checkNoneNeeded(i *instance, e Event) {
 			machine = providerID
 		}
 	}
+	for _, o := range w.lostOrphans { // the end may come at the time when the ledger is deleted
+		if machine == "" && o.Record.ID == e.Action {
+			machine = o.Record.Intent.ProviderID
+		}
+	}
 	switch {
 	case machine == "":
 		w.fail(says+"none was replaced by %s", e.Action)
