@@ -185,17 +185,34 @@ func (g Registry) InFlight(n *corev1.Node) *Record {
 	return nil
 }
 
+// labelRank orders the phases by how much they matter to a person.
+var labelRank = map[Phase]int{PhasePending: 1, PhaseExhausted: 2, PhaseVerifying: 3, PhaseActing: 4}
+
 // LabelFor returns the value of PhaseLabel, or "" for no label. If two repairs occupy the Node, it
-// is the phase that matters more to a person.
+// is the phase with the higher rank.
 func (g Registry) LabelFor(annotations map[string]string) Phase {
 	var label Phase
-	rank := map[Phase]int{PhasePending: 1, PhaseExhausted: 2, PhaseVerifying: 3, PhaseActing: 4}
 	for _, key := range occupyingKeys {
-		if r, err := g.DecodeRecord(annotations[key]); err == nil && rank[r.Phase] > rank[label] {
+		if r, err := g.DecodeRecord(annotations[key]); err == nil && labelRank[r.Phase] > labelRank[label] {
 			label = r.Phase
 		}
 	}
 	return label
+}
+
+// Labelled reports whether the Node's phase label shows the phase of the records. While a record
+// cannot be read, any label does.
+func (j Journal) Labelled(n *corev1.Node) bool {
+	if slices.ContainsFunc(occupyingKeys, j.CannotRead) {
+		return true
+	}
+	label := Phase("")
+	for _, r := range []*Record{j.Record, j.Location()} {
+		if r != nil && labelRank[r.Phase] > labelRank[label] {
+			label = r.Phase
+		}
+	}
+	return string(label) == n.Labels[PhaseLabel]
 }
 
 // Ends reports whether the alert caused the node's repair in flight. Such a repair itself asks

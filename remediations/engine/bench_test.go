@@ -258,7 +258,8 @@ func TestADecisionStandsUntilAlertmanagerSaysOtherwise(t *testing.T) {
 	require.Equal(t, nodes-1, stood, "a heartbeat changes nothing")
 	n := *w.nodes[5]
 	w.at++
-	n.ResourceVersion, n.Labels = strconv.Itoa(w.at+1), map[string]string{"new": ""}
+	n.ResourceVersion, n.Labels = strconv.Itoa(w.at+1), maps.Clone(n.Labels)
+	n.Labels["new"] = ""
 	w.nodes[5], w.changed = &n, append(w.changed, &n)
 	stood = 0
 	poll()

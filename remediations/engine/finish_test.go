@@ -34,7 +34,9 @@ func putRecord(n *corev1.Node, key string, r *remediations.Record) {
 		n.Annotations = map[string]string{}
 	}
 	n.Annotations[key] = r.Encode()
-	n.Labels[remediations.PhaseLabel] = string(r.Phase)
+	if remediations.OccupyingKey(key) {
+		n.Labels[remediations.PhaseLabel] = string(r.Phase)
+	}
 }
 
 // silent is an API server that answers no read of a Node.

@@ -84,6 +84,7 @@ func leaderKnockOuts() map[string]knockOut {
 		"2: a node's repair excludes its leadership's": {
 			take: func(h *hands) {
 				h.leader(func(s *location.State) { s.Journal.Record, s.Fleet = nil, noFleet(s) })
+				h.w.do(func() { h.w.lies.dropLabels = true })
 			},
 			speaks: "2: an intent for the leader",
 			tale: func(_ *testing.T, w *world) {

@@ -41,7 +41,9 @@ func (i *instance) Write(ctx context.Context, n *corev1.Node, c NodeChange) (*co
 	i.w.checkWrite(i, cur, c)
 	i.w.edit(n.Name, func(n *corev1.Node) {
 		apply(n.Annotations, c.Annotations)
-		apply(n.Labels, c.Labels)
+		if !i.w.lies.dropLabels {
+			apply(n.Labels, c.Labels)
+		}
 		if c.Unschedulable != nil {
 			n.Spec.Unschedulable = *c.Unschedulable
 			i.w.machines[n.Name].cordonedBy = map[bool]string{true: "drydock"}[*c.Unschedulable]

@@ -219,6 +219,8 @@ type lies struct {
 	forgetIntents, forgetSlots, ignoreNodeVersion, ignoreLedgerVersion, neverAsk, ownsEveryCordon, ownsEveryAnnouncement, ghosts bool
 	// freshSample means that a sample shows every lease as fresh.
 	freshSample bool
+	// dropLabels means that a write appears to succeed and changes no label.
+	dropLabels bool
 	// keepSlots means that a save that frees a slot appears to succeed and has no effect.
 	keepSlots bool
 	// askOnce means that the leaders' port calls mayStill only before the first key.

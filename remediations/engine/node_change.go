@@ -89,10 +89,10 @@ func change(s *lifecycle.State, key string, d lifecycle.Decision) *NodeChange {
 	if d.Untaint {
 		c.InService = markedAt(journal, d)
 	}
-	if len(c.Annotations) == 0 && c.Unschedulable == nil {
+	label(s.Config.Registry, n, journal, key == remediations.NodeRepairKey, &c)
+	if len(c.Annotations) == 0 && len(c.Labels) == 0 && c.Unschedulable == nil {
 		return nil
 	}
-	label(s.Config.Registry, n, &c)
 	return &c
 }
 

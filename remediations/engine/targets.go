@@ -134,13 +134,14 @@ func (p *pass) tallied(r *remediations.Record, d lifecycle.Decision) {
 	}
 }
 
-// label adds the phase label as it is after the change c.
-func label(g remediations.Registry, n *corev1.Node, c *NodeChange) {
+// label adds the phase label as it is after the change c. The node's own decision also corrects a
+// label that the records contradict, because admission and the breakers use the label.
+func label(g remediations.Registry, n *corev1.Node, j remediations.Journal, own bool, c *NodeChange) {
 	occupying := false
 	for key := range c.Annotations {
 		occupying = occupying || remediations.OccupyingKey(key)
 	}
-	if !occupying {
+	if !occupying && (!own || j.Labelled(n)) {
 		return
 	}
 	after := maps.Clone(n.Annotations)
