@@ -10,7 +10,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// TestAPhaseLabelThatNoRecordExplainsIsRemoved: somebody removed the record and left the label, for
+// TestAPhaseLabelThatNoRecordExplainsIsRemoved: a person removed the record and left the label, for
 // example with an old file of the Node. A left label would deny uncordons, or keep a breaker open.
 func TestAPhaseLabelThatNoRecordExplainsIsRemoved(t *testing.T) {
 	for name, c := range map[string]struct{ record, label, want string }{

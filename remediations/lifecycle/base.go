@@ -25,7 +25,7 @@ func (t *Base) Bind(self Target, s *State, of remediations.Subject) {
 	t.is = self.Describe()
 }
 
-func (t *Base) base() *Base { return t } //nolint:unused // the kinds of targets embed Base, and Target asks for it
+func (t *Base) base() *Base { return t }
 
 // PolicyFor returns the configured policy with the name that the record has.
 func (t *Base) PolicyFor(r *remediations.Record) *remediations.Policy {
