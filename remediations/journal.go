@@ -185,34 +185,34 @@ func (g Registry) InFlight(n *corev1.Node) *Record {
 	return nil
 }
 
-// labelRank orders the phases by how much they matter to a person.
-var labelRank = map[Phase]int{PhasePending: 1, PhaseExhausted: 2, PhaseVerifying: 3, PhaseActing: 4}
-
 // LabelFor returns the value of PhaseLabel, or "" for no label. If two repairs occupy the Node, it
-// is the phase with the higher rank.
+// is the phase that matters more to a person.
 func (g Registry) LabelFor(annotations map[string]string) Phase {
-	var label Phase
+	var readable []*Record
 	for _, key := range occupyingKeys {
-		if r, err := g.DecodeRecord(annotations[key]); err == nil && labelRank[r.Phase] > labelRank[label] {
-			label = r.Phase
+		if r, err := g.DecodeRecord(annotations[key]); err == nil {
+			readable = append(readable, r)
 		}
 	}
-	return label
+	return labelOf(readable...)
 }
 
 // Labelled reports whether the Node's phase label shows the phase of the records. While a record
 // cannot be read, any label does.
 func (j Journal) Labelled(n *corev1.Node) bool {
-	if slices.ContainsFunc(occupyingKeys, j.CannotRead) {
-		return true
-	}
-	label := Phase("")
-	for _, r := range []*Record{j.Record, j.Location()} {
+	return slices.ContainsFunc(occupyingKeys, j.CannotRead) || string(labelOf(j.Record, j.Location())) == n.Labels[PhaseLabel]
+}
+
+// By how much a phase matters to a person.
+var labelRank = map[Phase]int{PhasePending: 1, PhaseExhausted: 2, PhaseVerifying: 3, PhaseActing: 4}
+
+func labelOf(records ...*Record) (label Phase) {
+	for _, r := range records {
 		if r != nil && labelRank[r.Phase] > labelRank[label] {
 			label = r.Phase
 		}
 	}
-	return string(label) == n.Labels[PhaseLabel]
+	return label
 }
 
 // Ends reports whether the alert caused the node's repair in flight. Such a repair itself asks
